@@ -1,0 +1,1 @@
+"""On top of the route, cli: the `governor` command."""

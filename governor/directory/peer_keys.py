@@ -1,0 +1,38 @@
+"""A peer's change of key: the old key says so, the new key proves itself, both count for an overlap."""
+
+from datetime import datetime, timedelta
+
+from governor.store.tables import PeerKey
+from governor.store.unit_of_work import UnitOfWork
+from governor.webhook.certificates import certificate_fingerprint
+from governor.webhook.rotation import RotationProof
+from governor.webhook.incoming import IncomingRotate
+
+OVERLAP_MOST = timedelta(hours=48)
+"""Longest time we let an old key count, whatever the peer asks for."""
+
+
+def take_rotation(uow: UnitOfWork, peer: str, incoming: IncomingRotate, now: datetime) -> bool:
+    """Take the new key of a peer; False when it cannot be taken.
+
+    Only the current key may name its successor: an old key in its overlap cannot rotate again.
+    """
+    old = uow.get(PeerKey, incoming.from_fp)
+    new = incoming.new_key.fingerprint
+    if old is None or old.peer != peer or not old.current or uow.get(PeerKey, new) is not None:
+        return False
+    proof = RotationProof(incoming.from_fp, incoming.new_key, incoming.new_certificate)
+    if not proof.accepts(incoming.proof):
+        return False
+    old.current, old.valid_until = False, min(incoming.overlap_until, now + OVERLAP_MOST)
+    uow.add(
+        PeerKey(
+            fingerprint=new,
+            peer=peer,
+            public_key=incoming.new_key.raw,
+            certificate=incoming.new_certificate,
+            certificate_fingerprint=certificate_fingerprint(incoming.new_certificate),
+            current=True,
+        )
+    )
+    return True

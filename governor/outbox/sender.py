@@ -1,0 +1,119 @@
+"""The loop that sends: webhooks leave here and nowhere else, each from a row, each settled in a row."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from governor.bell import Bell
+from governor.directory.host import Host
+from governor.directory.identity import known_keys
+from governor.directory.keyring import Keyring
+from governor.errors import GovernorError, TransportError
+from governor.outbox.control_sending import ControlParcel, pick_control, settle_control
+from governor.outbox.outcome import Outcome, outcome_of
+from governor.outbox.sending import Parcel, pick, settle
+from governor.policy.lives import OutboundEvent
+from governor.store.tables import Peer
+from governor.store.unit_of_work import Store
+from governor.webhook.client import PeerAddress, PeerClient
+from governor.webhook.receipt import verify_receipt
+from governor.webhook.signing import VerifyKey, signed_headers
+from governor.webhook.incoming import WireReason
+
+IN_FLIGHT = 16
+"""Webhooks under way at one time."""
+
+TICK_S = 0.5
+"""How long a change made by another process may go unnoticed, in seconds."""
+
+_REASONS = frozenset(str(reason) for reason in WireReason)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a peer is reached and which keys may sign its receipts."""
+
+    address: PeerAddress
+    keys: tuple[VerifyKey, ...]
+
+
+class Sender:
+    """Sends what is due. `jitter` returns a number in 0..1."""
+
+    def __init__(
+        self,
+        store: Store,
+        host: Host,
+        keyring: Keyring,
+        client: PeerClient,
+        bell: Bell,
+        jitter: Callable[[], float],
+    ) -> None:
+        self.store, self.host, self.keyring = store, host, keyring
+        self.client, self.bell, self.jitter = client, bell, jitter
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Send until cancelled; then let the requests under way finish within their own time-outs."""
+        try:
+            while True:
+                if not await self.start_due():
+                    await self.bell.wait(TICK_S)
+        finally:
+            if self._under_way:
+                await asyncio.wait(self._under_way, timeout=3)
+
+    async def start_due(self) -> int:
+        """Begin a request for everything that is due, within the bound; return how many."""
+        room = IN_FLIGHT - len(self._under_way)
+        if room <= 0:
+            return 0
+        controls = await self.store.run(pick_control, self.store, self.host, room)
+        messages = await self.store.run(pick, self.store, self.host, room - len(controls))
+        parcels: list[Parcel | ControlParcel] = [*controls, *messages]
+        for parcel in parcels:
+            task = asyncio.create_task(self._deliver(parcel))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+        return len(controls) + len(messages)
+
+    async def drain(self) -> None:
+        """Wait until every request under way is settled."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _deliver(self, parcel: Parcel | ControlParcel) -> None:
+        outcome = await self._attempt(parcel)
+        if isinstance(parcel, Parcel):
+            await self.store.run(settle, self.store, self.host, parcel, outcome, self.jitter())
+        else:
+            await self.store.run(settle_control, self.store, self.host, parcel, outcome, self.jitter())
+        self.bell.ring()
+
+    async def _attempt(self, parcel: Parcel | ControlParcel) -> Outcome:
+        try:
+            target = await asyncio.to_thread(self._target, parcel.peer)
+            signer = json.loads(parcel.body)["data"]["from"]
+            key = self.keyring.signing_key(signer)
+            headers = signed_headers([key], parcel.id, self.host.clock.now(), parcel.body)
+            headers |= {"governor-key": signer, "content-type": "application/json"}
+            answer = await self.client.post(target.address, headers, parcel.body)
+            if answer.status != 202:  # noqa: PLR2004 - RFC 9110
+                return outcome_of(answer.status, answer.body, answer.retry_after, _REASONS)
+            digest = hashlib.sha256(parcel.body).hexdigest()
+            verify_receipt(target.keys, answer.body, parcel.id, digest)
+        except GovernorError as error:
+            return Outcome(OutboundEvent.TRANSPORT_FAILED, getattr(error, "kind", error.code))
+        return Outcome(OutboundEvent.RECEIPT_CAME, receipt=answer.body.decode())
+
+    def _target(self, name: str) -> Target:
+        now = self.host.clock.now()
+        with self.store.reading() as uow:
+            peer = uow.get(Peer, name)
+            keys = [key for key in known_keys(uow, now) if key.peer == name]
+            if peer is None or not keys:
+                raise TransportError(f"Peer {name} is not paired any more.")
+            pins = tuple(key.certificate for key in keys)
+            return Target(PeerAddress(name, peer.url, pins), tuple(VerifyKey(key.public_key) for key in keys))

@@ -1,0 +1,154 @@
+"""The two transactions around an attempt: pick what may leave now, settle what came of it."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from governor.audit.log import append
+from governor.audit.record import AuditEvent, Entry
+from governor.directory.host import Host
+from governor.directory.links import apply
+from governor.directory.notices import notify
+from governor.directory.wire_entries import log_crossing
+from governor.message import Direction, OutboundState, Switch
+from governor.outbox.outcome import Outcome, backoff
+from governor.policy.lives import OUTBOUND_OPEN, UNAUTHENTICATED_TRIES, OutboundEvent, next_outbound
+from governor.policy.state import Ticked
+from governor.store.tables import Link, Message
+from governor.store.unit_of_work import Store, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A message that is being sent: its row, and the bytes to send."""
+
+    n: int
+    id: str
+    peer: str
+    body: bytes
+    sha256: str
+
+
+def pick(store: Store, host: Host, most: int) -> list[Parcel]:
+    """Expire what is late and mark as `sending` what may leave now: one message per conversation.
+
+    A link's switch is asked in this transaction, right before the request begins (P2).
+    """
+    now = host.clock.now()
+    with store.begin() as uow:
+        expire_late(uow, now)
+        chosen: list[Message] = []
+        for link in uow.all(Link):
+            apply(uow, host, link, Ticked(), now)
+            if link.switch == Switch.RUNNING:
+                chosen += _due(uow, link.peer, now)
+        for row in chosen[:most]:
+            _move(uow, row, OutboundEvent.PICKED, now)
+            row.left, row.attempts = True, row.attempts + 1
+            append(uow, now, _entry(AuditEvent.MESSAGE_SENDING, row))
+        return [_parcel(row) for row in chosen[:most]]
+
+
+def settle(store: Store, host: Host, parcel: Parcel, outcome: Outcome, jitter: float) -> None:
+    """Write what came of an attempt. An outcome for a message that has ended meanwhile changes nothing."""
+    now = host.clock.now()
+    with store.begin() as uow:
+        row = uow.get(Message, parcel.n)
+        if row is None:
+            return
+        event = outcome.event
+        if event is OutboundEvent.NOT_AUTHENTICATED:
+            row.not_authenticated += 1
+            if row.not_authenticated >= UNAUTHENTICATED_TRIES:
+                event = OutboundEvent.NOT_AUTHENTICATED_AGAIN
+        if not _move(uow, row, event, now, outcome.reason):
+            return
+        row.error = outcome.reason
+        if row.state == OutboundState.ACCEPTED:
+            row.receipt, row.error = outcome.receipt, None
+            log_crossing(uow, row.peer, Direction.OUT, row.id, parcel.sha256, now)
+            append(uow, now, _entry(AuditEvent.MESSAGE_ACCEPTED, row))
+        elif row.state == OutboundState.QUEUED:
+            row.next_attempt_at = now + backoff(row.attempts, outcome, jitter)
+
+
+def expire_late(uow: UnitOfWork, now: datetime) -> None:
+    """End the messages whose time is over: expired, or unconfirmed where bytes ever left."""
+    for row in _open(uow.all(Message, Message.direction == "out", Message.finished_at == None)):  # noqa: E711 - SQL
+        if now >= row.expires_at:
+            _move(uow, row, OutboundEvent.EXPIRED, now, "expired")
+
+
+def end_all(uow: UnitOfWork, peer: str, event: OutboundEvent, now: datetime) -> None:
+    """Let one event (revoked) happen to every open message to a peer."""
+    for row in _open(uow.all(Message, Message.direction == "out", Message.peer == peer)):
+        _move(uow, row, event, now, str(event))
+
+
+def recover(uow: UnitOfWork, now: datetime) -> int:
+    """After a start: what was being sent is queued again, with the same id and bytes."""
+    rows = uow.all(Message, Message.direction == "out", Message.state == OutboundState.SENDING)
+    for row in rows:
+        _move(uow, row, OutboundEvent.RESTARTED, now)
+        row.next_attempt_at = now
+    return len(rows)
+
+
+def _due(uow: UnitOfWork, peer: str, now: datetime) -> list[Message]:
+    """Return the first open message of each conversation, where it is queued and its time has come."""
+    rows = _open(
+        uow.all(Message, Message.direction == "out", Message.peer == peer, Message.finished_at == None)
+    )  # noqa: E711 - SQL
+    first: dict[str, Message] = {}
+    for row in sorted(rows, key=lambda row: row.n or 0):
+        first.setdefault(row.conversation, row)
+    return [
+        row
+        for row in first.values()
+        if row.state == OutboundState.QUEUED and (row.next_attempt_at is None or row.next_attempt_at <= now)
+    ]
+
+
+def _open(rows: Iterable[Message]) -> list[Message]:
+    return [row for row in rows if OutboundState(row.state) in OUTBOUND_OPEN]
+
+
+def _move(
+    uow: UnitOfWork, row: Message, event: OutboundEvent, now: datetime, reason: str | None = None
+) -> bool:
+    """Take the step the table allows; False (and nothing changed) where it allows none."""
+    after = next_outbound(OutboundState(row.state), event, left=row.left)
+    if after is None:
+        return False
+    row.state = after
+    if after not in OUTBOUND_OPEN:
+        row.finished_at, row.reason = now, reason
+        if after is not OutboundState.ACCEPTED:
+            append(uow, now, _entry(AuditEvent.MESSAGE_ENDED, row, f"{after}:{reason}" if reason else after))
+            notify(
+                uow,
+                now,
+                f"{row.sender} -> {row.recipient}  {row.conversation}: {after} ({reason}).",
+                peer=row.peer,
+            )
+    return True
+
+
+def _parcel(row: Message) -> Parcel:
+    body = row.body or b""
+    return Parcel(row.n or 0, row.id, row.peer, body, hashlib.sha256(body).hexdigest())
+
+
+def _entry(event: AuditEvent, row: Message, reason: str | None = None) -> Entry:
+    return Entry(
+        event,
+        direction="out",
+        peer=row.peer,
+        agent=row.sender.partition("@")[0],
+        message_id=row.id,
+        conversation=row.conversation,
+        size=row.size,
+        sha256=row.sha256,
+        reason=reason,
+    )

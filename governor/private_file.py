@@ -1,0 +1,15 @@
+"""Writes a file that only its owner can read, in one step."""
+
+import os
+from pathlib import Path
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a 0600 file; a crash leaves the old content or the new, never a part of it."""
+    part = path.with_name(f"{path.name}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

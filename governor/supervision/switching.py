@@ -1,0 +1,104 @@
+"""GO, STOP and human activity: one use case each, whoever asks (Telegram, CLI, signal, file).
+
+Each reports what *is* after the decision, not what was asked.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from governor.audit.log import append
+from governor.audit.record import AuditEvent, Entry
+from governor.directory.host import Host
+from governor.directory.links import Actor, apply, pending, state_of
+from governor.errors import NotYoursError
+from governor.inbound.reading import expire_held_up
+from governor.message import PauseReason, Switch
+from governor.policy.decide import decide
+from governor.policy.state import GoGiven, HumanActed, StopGiven
+from governor.store.tables import Link, Peer
+from governor.store.unit_of_work import Store, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """A GO of a human with authority: by whom, for which link (None: all that had one before).
+
+    `version` is the link's version that a button was made for; `said_at` is when it was typed: one
+    typed before the closing opens nothing. `causes` still hold on this host.
+    """
+
+    by: str
+    peer: str | None = None
+    version: int | None = None
+    said_at: datetime | None = None
+    causes: tuple[PauseReason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What came of it for one link: its name, its switch now, and why nothing changed if so."""
+
+    peer: str
+    switch: Switch
+    refusal: str | None = None
+
+
+def give_go(store: Store, host: Host, go: Go) -> list[Switched]:
+    """Open one link or all; raises NotYoursError for an unknown peer."""
+    now = host.clock.now()
+    with store.begin() as uow:
+        return [_go(uow, host, link, go, now) for link in _chosen(uow, go.peer)]
+
+
+def give_stop(store: Store, host: Host, by: Actor, peer: str | None = None) -> list[Switched]:
+    """Stop one link or all, at once; raises NotYoursError for an unknown peer."""
+    now = host.clock.now()
+    with store.begin() as uow:
+        links = _chosen(uow, peer)
+        for link in links:
+            apply(uow, host, link, StopGiven(), now, by)
+        return [Switched(link.peer, Switch(link.switch)) for link in links]
+
+
+def note_activity(store: Store, host: Host, by: str, at: datetime) -> None:
+    """Extend the human deadline of every open link; opens nothing."""
+    now = host.clock.now()
+    with store.begin() as uow:
+        for link in uow.all(Link):
+            apply(uow, host, link, HumanActed(at), now, Actor(by, human=True))
+        append(uow, now, Entry(AuditEvent.HUMAN_ACTED, reason=by))
+
+
+def _go(uow: UnitOfWork, host: Host, link: Link, go: Go, now: datetime) -> Switched:
+    event = GoGiven(0, 0, causes=go.causes, version=go.version, bare=go.peer is None)
+    refusal: str | None = decide(state_of(link), event, host.rules(link.peer), now).refusal
+    if refusal is None and _unconfirmed(uow, link.peer):
+        refusal = "unconfirmed"
+    if refusal is None and go.said_at and link.closed_at and go.said_at < link.closed_at:
+        refusal = "before_closing"
+    if refusal is not None:
+        entry = Entry(AuditEvent.GO_REFUSED, peer=link.peer, reason=refusal, detail={"by": go.by})
+        append(uow, now, entry)
+        return Switched(link.peer, Switch(link.switch), refusal)
+    if link.switch != Switch.RUNNING:
+        expire_held_up(uow, host, link.peer, now)
+    out, into = pending(uow, link.peer)
+    event = GoGiven(out, into, causes=go.causes, version=go.version, bare=go.peer is None)
+    apply(uow, host, link, event, now, Actor(go.by, human=True))
+    return Switched(link.peer, Switch(link.switch))
+
+
+def _unconfirmed(uow: UnitOfWork, peer: str) -> bool:
+    row = uow.get(Peer, peer)
+    return row is None or row.state != "confirmed"
+
+
+def _chosen(uow: UnitOfWork, peer: str | None) -> list[Link]:
+    links = [link for link in uow.all(Link) if link.switch != Switch.REVOKED]
+    if peer is None:
+        return links
+    chosen = [link for link in links if link.peer == peer]
+    if not chosen:
+        known = ", ".join(link.peer for link in links) or "none yet (governor pair offer)"
+        raise NotYoursError(f"There is no peer {peer!r}. Paired: {known}")
+    return chosen

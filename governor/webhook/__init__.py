@@ -1,0 +1,1 @@
+"""Step 5, webhook: carries messages between governors, signed over their raw bytes and freshly."""

@@ -1,0 +1,174 @@
+"""The peer API: `POST /hooks` and `GET /healthz`, and one answer for everything that proves nothing.
+
+Order of the questions: declared length, TLS certificate, signature over the raw bytes, freshness,
+addressee; only then is the body parsed, and only then may the answer depend on its content.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from governor.audit.flush import append_all
+from governor.audit.rate import Totals
+from governor.bell import Bell
+from governor.directory.host import Host
+from governor.directory.identity import KnownKey, known_keys, own_fingerprints
+from governor.errors import PeerError, StoreError
+from governor.inbound.accept import Arrival, accept
+from governor.inbound.answers import BUSY, Answer, unprocessable
+from governor.store.unit_of_work import Store
+from governor.webhook.incoming import Incoming, WireError, WireReason
+from governor.webhook.receipt import Receipt
+from governor.webhook.signing import VerifiedWebhook, VerifyKey, verify_webhook
+from governor.webhook.wire import BODY_LIMIT, deadline, decode
+
+BODY_WITHIN_S = 10.0
+"""How long a peer may take to send a body, in seconds."""
+
+SignReceipt = Callable[[Receipt], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the routes work with. `mutual`: the TLS certificate must be of the peer that signed."""
+
+    store: Store
+    host: Host
+    bell: Bell
+    totals: Totals
+    sign_receipt: SignReceipt
+    reader_down: Callable[[], bool]
+    mutual: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Which keys count at this instant: of the peers, and the names of our own."""
+
+    peers: dict[str, KnownKey]
+    own: frozenset[str]
+
+
+def make_peer_app(gate: Gate) -> Starlette:
+    """Return the app of the peer listener."""
+
+    async def hooks(request: Request) -> Response:
+        try:
+            answer = await _answer(gate, request)
+        except PeerError as error:
+            await _count(gate, error.detail.replace(" ", "_").replace("-", "_"))
+            return _unauthenticated(413 if error.detail == _TOO_LARGE else 401)
+        except StoreError:
+            answer = BUSY
+        gate.bell.ring()
+        retry = {} if answer.retry_after is None else {"retry-after": str(answer.retry_after)}
+        return Response(answer.body, answer.status, retry, "application/json")
+
+    async def healthz(_request: Request) -> Response:
+        return JSONResponse({"ok": True})
+
+    async def elsewhere(_request: Request, _error: Exception) -> Response:
+        await _count(gate, "route")
+        return _unauthenticated(401)
+
+    return Starlette(
+        routes=[Route("/hooks", hooks, methods=["POST"]), Route("/healthz", healthz)],
+        exception_handlers={HTTPException: elsewhere},
+    )
+
+
+_TOO_LARGE = "length"
+
+
+async def _count(gate: Gate, kind: str) -> None:
+    """Add one to the minute's totals; a flood of refusals must not become a flood of records."""
+    now = gate.host.clock.now()
+    if entries := gate.totals.add(kind, now):
+        await gate.store.run(append_all, gate.store, now, entries)
+
+
+def _unauthenticated(status: int) -> Response:
+    return JSONResponse({"error": "unauthenticated"}, status, {"connection": "close"})
+
+
+async def _answer(gate: Gate, request: Request) -> Answer:
+    _check_head(request)
+    now = gate.host.clock.now()
+    keys = await asyncio.to_thread(_keys, gate.store, now)
+    key = _signer(gate, request, keys)
+    body = await _body(request)
+    webhook = verify_webhook([VerifyKey(key.public_key)], request.headers.raw, body, gate.host.clock.now())
+    try:
+        incoming = decode(body, webhook.id)
+    except WireError as error:
+        return unprocessable(error.reason)
+    return await _take(gate, keys, key, webhook, incoming, body)
+
+
+async def _take(
+    gate: Gate, keys: Keys, key: KnownKey, webhook: VerifiedWebhook, incoming: Incoming, body: bytes
+) -> Answer:
+    if incoming.from_fp != key.fingerprint:
+        raise PeerError("signer")
+    if incoming.to_fp not in keys.own:
+        raise PeerError("addressee")
+    now = gate.host.clock.now()
+    until = deadline(now, webhook.timestamp, incoming.expires_at)
+    if until <= now:
+        return unprocessable(WireReason.EXPIRY)
+    arrival = Arrival(key.peer, webhook.id, hashlib.sha256(body).hexdigest(), until, incoming)
+    return await gate.store.run(
+        lambda: accept(gate.store, gate.host, arrival, gate.sign_receipt, reader_down=gate.reader_down())
+    )
+
+
+def _check_head(request: Request) -> None:
+    """Refuse by the headers alone what cannot be ours, before a byte of the body is read."""
+    declared = request.headers.get("content-length", "")
+    if not declared.isascii() or not declared.isdigit():
+        raise PeerError("no_length")
+    if int(declared[:12]) > BODY_LIMIT:
+        raise PeerError(_TOO_LARGE)
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise PeerError("content_type")
+
+
+def _keys(store: Store, now: datetime) -> Keys:
+    with store.reading() as uow:
+        return Keys({key.fingerprint: key for key in known_keys(uow, now)}, own_fingerprints(uow))
+
+
+def _signer(gate: Gate, request: Request, keys: Keys) -> KnownKey:
+    """Return the key that the sender claims; its certificate, if TLS asked for one, is of the same peer."""
+    key = keys.peers.get(request.headers.get("governor-key", ""))
+    if key is None:
+        raise PeerError("unknown_key")
+    if gate.mutual:
+        shown = request.scope.get("state", {}).get("peer_certificate")
+        pinned = {known.certificate_fingerprint for known in keys.peers.values() if known.peer == key.peer}
+        if shown not in pinned:
+            raise PeerError("certificate")
+    return key
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > BODY_LIMIT:
+                    raise PeerError(_TOO_LARGE)
+    except TimeoutError:
+        raise PeerError("slow") from None
+    except ClientDisconnect:
+        raise PeerError("cut") from None
+    return bytes(body)

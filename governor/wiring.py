@@ -1,0 +1,151 @@
+"""Puts the parts of one home together: settings, database, keys, rules. The only place that chooses."""
+
+import os
+import secrets as randomness
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from governor.clock import Clock, SystemClock
+from governor.config import Settings, load_settings
+from governor.directory.host import Host
+from governor.directory.keyring import Keyring
+from governor.errors import ConfigError
+from governor.policy.state import Rules
+from governor.store.unit_of_work import Store
+
+KEYRING_SERVICE = "bridge-governor"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """An opened home. Close the store when done."""
+
+    path: Path
+    settings: Settings
+    store: Store
+    host: Host
+    keyring: Keyring
+
+    @property
+    def socket(self) -> Path:
+        """Return the Unix socket of the local API."""
+        return (
+            Path(self.settings.local_api.socket)
+            if self.settings.local_api.socket
+            else self.path / "governor.sock"
+        )
+
+    @property
+    def url(self) -> str:
+        """Return the URL under which peers reach this governor."""
+        return self.settings.url or f"https://{self.settings.listen}"
+
+    @property
+    def hosts(self) -> list[str]:
+        """Return the names and addresses that the certificate is for."""
+        names = [urlsplit(self.url).hostname, urlsplit(f"//{self.settings.listen}").hostname]
+        return sorted({name for name in names if name and name not in ("0.0.0.0", "::")})  # noqa: S104 - not bound here
+
+
+def database_path(home: Path) -> Path:
+    """Return where a home keeps its database."""
+    return home / "governor.db"
+
+
+def open_home(home: Path, clock: Clock | None = None) -> Home:
+    """Open an existing home. Raises ConfigError or StoreError with the next step."""
+    settings = load_settings(home)
+    if not database_path(home).exists():
+        raise ConfigError(
+            f"{home} has no database. Make it: governor init --name {settings.name or 'NAME'} --agent AGENT"
+        )
+    return home_of(home, settings, clock or SystemClock())
+
+
+def home_of(home: Path, settings: Settings, clock: Clock) -> Home:
+    """Open (or make) the database of a home and put its parts together."""
+    host = Host(
+        name=settings.name,
+        clock=clock,
+        new_id=lambda kind: f"{kind}_{randomness.token_hex(10)}",
+        rules=rules_of(settings),
+        known_secrets=known_secrets(settings, home),
+        expires=settings.limits.expires,
+        hold_for=settings.limits.hold_for,
+    )
+    return Home(home, settings, Store(database_path(home)), host, Keyring(home))
+
+
+def rules_of(settings: Settings) -> Callable[[str], Rules]:
+    """Return the limits of each link, by peer, from the settings."""
+    limits = settings.limits
+    usual = Rules(
+        cap=limits.messages,
+        warn_at=min(limits.warn_at, limits.messages),
+        watch_for=limits.watch_for,
+        text_limit=limits.text,
+    )
+    own = {
+        peer: Rules(
+            cap=usual.cap,
+            warn_at=usual.warn_at,
+            watch_for=usual.watch_for,
+            text_limit=usual.text_limit,
+            direction=link.direction,
+        )
+        for peer, link in settings.links.items()
+    }
+    return lambda peer: own.get(peer, usual)
+
+
+def known_secrets(settings: Settings, home: Path) -> frozenset[str]:
+    """Return the strings that no message may carry: keys and tokens of this host, and planted bait."""
+    found = {secret.get_secret_value() for secret in settings.secrets.canaries}
+    found |= {_file_text(Path(name).expanduser()) for name in settings.secrets.files}
+    found |= {telegram_token(settings), model_key(settings), settings.reader.key.get_secret_value()}
+    for path in sorted((home / "keys").glob("*")) if (home / "keys").is_dir() else ():
+        if path.suffix in (".totp", ".sign"):
+            found.add(_file_text(path))
+    return frozenset(found - {""})
+
+
+def telegram_token(settings: Settings) -> str:
+    """Return the bot token from the environment, its file or the keyring; empty without one."""
+    telegram = settings.supervision.telegram
+    return _secret(
+        "telegram", telegram.token.get_secret_value(), telegram.token_file, used=telegram.chat_id != 0
+    )
+
+
+def model_key(settings: Settings) -> str:
+    """Return the API key of the reader's model from the environment, its file or the keyring."""
+    reader = settings.reader
+    direct = reader.key.get_secret_value() or os.environ.get("ANTHROPIC_API_KEY", "")
+    return _secret("model", direct, reader.key_file, used=bool(reader.model))
+
+
+def _secret(name: str, direct: str, file: str, *, used: bool) -> str:
+    if not used or direct:
+        return direct
+    if file:
+        return _file_text(Path(file).expanduser())
+    return _from_keyring(name)
+
+
+def _from_keyring(name: str) -> str:
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        return keyring.get_password(KEYRING_SERVICE, name) or ""
+    except KeyringError:
+        return ""  # no keyring on this machine: the same as an empty one
+
+
+def _file_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}, named in the settings, cannot be read: {error}.") from None

@@ -1,0 +1,1 @@
+"""What the reader gives up before it sees a message."""
