@@ -86,6 +86,7 @@ class PauseReason(StrEnum):
     RIVAL_POLLER = "rival_poller"  # Telegram answered 409
     UNSEEN = "unseen"  # the mirror could not be posted, or Telegram not polled
     SETTINGS_LOOSENED = "settings_loosened"
+    STOP_FILE = "stop_file"  # a file named STOP lies in the home
 
 
 class Refusal(StrEnum):

@@ -1,19 +1,29 @@
 """Puts the parts of one home together: settings, database, keys, rules. The only place that chooses."""
 
+import hashlib
 import os
 import secrets as randomness
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from governor.bell import Bell
 from governor.clock import Clock, SystemClock
 from governor.config import Settings, load_settings
 from governor.directory.host import Host
 from governor.directory.keyring import Keyring
 from governor.errors import ConfigError
+from governor.inbound.model_broker import ModelBroker, ModelSettings
+from governor.inbound.reader_loop import ReaderRules
+from governor.message import LinkDirection
 from governor.policy.state import Rules
 from governor.store.unit_of_work import Store
+from governor.supervision.seeing import CHAT_ID, GROUP
+from governor.supervision.telegram_bot import TelegramBot
+from governor.supervision.telegram_operations import TelegramOperations
+from reader.contract import Mode
 
 KEYRING_SERVICE = "bridge-governor"
 
@@ -126,6 +136,82 @@ def model_key(settings: Settings) -> str:
     return _secret("model", direct, reader.key_file, used=bool(reader.model))
 
 
+def broker_of(home: Home) -> ModelBroker | None:
+    """Return what asks the reader's model; None when no model is set, and every link reads values."""
+    reader = home.settings.reader
+    if not reader.model:
+        return None
+    return ModelBroker(
+        ModelSettings(reader.model, reader.base_url, model_key(home.settings)), home.host.clock
+    )
+
+
+def reader_rules(home: Home) -> ReaderRules:
+    """Return how messages are read. Without a model every link is in values mode."""
+    settings = home.settings.reader
+    modes = {peer: link.reader for peer, link in home.settings.links.items() if link.reader}
+
+    def mode(peer: str) -> Mode:
+        return Mode(modes.get(peer, settings.mode)) if settings.model else Mode.VALUES
+
+    return ReaderRules(
+        mode=mode,
+        copy_limit=settings.copy_limit,
+        url_hosts=frozenset(host.lower() for host in settings.url_hosts),
+        deadline=settings.deadline,
+        parallel=settings.parallel,
+    )
+
+
+def telegram_bot(home: Home, bell: Bell) -> TelegramBot | None:
+    """Return the bot of the operators' group; None when no group is set."""
+    telegram = home.settings.supervision.telegram
+    if telegram.chat_id == 0:
+        return None
+    token = telegram_token(home.settings)
+    if not token:
+        raise ConfigError(
+            "A Telegram chat is set, but no bot token. Set token_file in [supervision.telegram]."
+        )
+    with home.store.reading() as uow:
+        same_group = uow.fact(GROUP) == str(telegram.chat_id)
+        moved = uow.fact(CHAT_ID) if same_group else None
+    return TelegramBot(
+        token,
+        int(moved) if moved else telegram.chat_id,
+        frozenset(telegram.operators),
+        TelegramOperations(home.store, home.host, home.path, bell),
+        home.host.clock,
+        lock_path=_token_lock(token),
+        base_url=f"{telegram.base_url.rstrip('/')}/bot",
+    )
+
+
+def _token_lock(token: str) -> Path:
+    """Return one lock file per token and user, whichever home it is used from."""
+    name = hashlib.sha256(token.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"bridge-governor-{os.getuid()}-{name}.lock"
+
+
+def limits_of(home: Home) -> dict[str, float]:
+    """Return the limits whose loosening closes the links at the next start; a larger number is looser."""
+    settings = home.settings
+    limits = {
+        "messages": float(settings.limits.messages),
+        "watch_for": settings.limits.watch_for.total_seconds(),
+        "text": float(settings.limits.text),
+        "hold_for": settings.limits.hold_for.total_seconds(),
+        "copy_limit": float(settings.reader.copy_limit),
+        "url_hosts": float(len(settings.reader.url_hosts)),
+        "operators": float(len(settings.supervision.telegram.operators)),
+        "without_tls": float(settings.tls == "proxy"),
+        "rewrite": float(settings.reader.mode == "rewrite" and bool(settings.reader.model)),
+    }
+    for peer, link in settings.links.items():
+        limits[f"direction.{peer}"] = float(link.direction == LinkDirection.BOTH)
+    return limits
+
+
 def _secret(name: str, direct: str, file: str, *, used: bool) -> str:
     if not used or direct:
         return direct
@@ -135,8 +221,8 @@ def _secret(name: str, direct: str, file: str, *, used: bool) -> str:
 
 
 def _from_keyring(name: str) -> str:
-    import keyring
-    from keyring.errors import KeyringError
+    import keyring  # noqa: PLC0415 - only those pay who keep secrets there
+    from keyring.errors import KeyringError  # noqa: PLC0415 - see above
 
     try:
         return keyring.get_password(KEYRING_SERVICE, name) or ""

@@ -13,7 +13,6 @@ Command = tuple[str, ...]
 
 _POLLS = 60
 _POLL_SECONDS = 0.5  # 30 s in all: a governor has 20 s to end before launchd kills it
-_COMMAND_SECONDS = 90
 
 # Exit codes of launchctl, which are not documented; seen on macOS 12 to 26.
 _NO_DOMAIN = frozenset({112, 125})  # nobody of that uid is logged in at the screen
@@ -39,12 +38,13 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Runs commands for real, found by the PATH of the environment that it is given."""
+    """Runs commands for real, each for at most `seconds`, found by the PATH of `environ`."""
 
     environ: Mapping[str, str]
+    seconds: float = 90
 
     def __call__(self, command: Command) -> Completed:
-        """Run one command, for at most 90 s."""
+        """Run one command."""
         try:
             done = subprocess.run(
                 command,
@@ -53,7 +53,7 @@ class CommandRunner:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_COMMAND_SECONDS,
+                timeout=self.seconds,
                 check=False,
             )
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class CommandRunner:
             ) from None
         except subprocess.TimeoutExpired:
             raise GovernorError(
-                f"`{' '.join(command)}` did not end within {_COMMAND_SECONDS} s. Run it by hand to see why."
+                f"`{' '.join(command)}` did not end within {self.seconds:g} s. Run it by hand to see why."
             ) from None
         return Completed(done.returncode, (done.stdout + done.stderr).strip())
 

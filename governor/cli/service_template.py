@@ -48,15 +48,18 @@ def render_plist(template: str, service: Service) -> bytes:
 
 
 def render_unit(template: str, service: Service) -> str:
-    r"""Fill a systemd unit in; raises LocalError as `render_plist` does.
+    """Fill a systemd unit in; raises LocalError as `render_plist` does.
 
-    Paths stand in double quotes in the templates, so `"`, `\` and the specifier sign `%` are escaped.
+    Paths stand in double quotes in the templates, and `%` begins a specifier. systemd accepts no
+    quotes or backslashes in the name of a program, however escaped.
     """
-    escaped = {
-        name: value.replace("\\", r"\\").replace('"', r"\"").replace("%", "%%")
-        for name, value in _fields(service).items()
-    }
-    return _FIELD.sub(lambda found: escaped[found[0]], template)
+    fields = _fields(service)
+    for value in fields.values():
+        if set(value) & set("\"'\\"):
+            raise LocalError(
+                f"{value} cannot be used: systemd takes no quotes or backslashes in a path. Move it."
+            )
+    return _FIELD.sub(lambda found: fields[found[0]].replace("%", "%%"), template)
 
 
 def _fields(service: Service) -> Mapping[str, str]:

@@ -33,6 +33,7 @@ class Keyring:
 
     def __init__(self, home: Path) -> None:
         self.folder = home / "keys"
+        self._loaded: dict[str, SigningKey] = {}
 
     def make(self, name: str, hosts: Sequence[str], now: datetime) -> NewKeys:
         """Make a signing key, a TLS key and a certificate for them, and write the files."""
@@ -46,6 +47,8 @@ class Keyring:
 
     def signing_key(self, fingerprint: str) -> SigningKey:
         """Load a signing key; raises ConfigError when the file is missing, foreign or damaged."""
+        if fingerprint in self._loaded:
+            return self._loaded[fingerprint]
         path = self.folder / f"{fingerprint}.sign"
         try:
             key = SigningKey.from_secret(path.read_text(encoding="ascii").strip())
@@ -55,6 +58,7 @@ class Keyring:
             ) from None
         if key.verify_key.fingerprint != fingerprint:
             raise ConfigError(f"The signing key {path} is not the one this home was made with. Restore it.")
+        self._loaded[fingerprint] = key
         return key
 
     def tls_file(self, fingerprint: str) -> Path:
@@ -63,5 +67,6 @@ class Keyring:
 
     def forget(self, fingerprint: str) -> None:
         """Delete the files of a retired key."""
+        self._loaded.pop(fingerprint, None)
         for path in (self.folder / f"{fingerprint}.sign", self.tls_file(fingerprint)):
             path.unlink(missing_ok=True)

@@ -5,8 +5,10 @@ the audit record, the notice or the webhook that follows from it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from sqlmodel import col
 
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
@@ -19,6 +21,9 @@ from governor.policy.lives import INBOUND_OPEN, OUTBOUND_OPEN
 from governor.policy.state import Decision, Effect, Event, LinkState, Rules, Ticked
 from governor.store.tables import Link, Message, Peer
 from governor.store.unit_of_work import UnitOfWork
+
+SEEN_EVERY = timedelta(seconds=5)
+"""How precisely a link remembers when it was last looked at, so that an idle host rarely commits."""
 
 _FIELDS = (
     "version",
@@ -62,7 +67,7 @@ def is_open(host: Host, row: Link, now: datetime) -> bool:
 
 def pending(uow: UnitOfWork, peer: str) -> tuple[int, int]:
     """Return how many messages (out, in) are unfinished on a link."""
-    rows = uow.all(Message, Message.peer == peer, Message.finished_at == None)  # noqa: E711 - SQL
+    rows = uow.all(Message, Message.peer == peer, col(Message.finished_at).is_(None))
     out = sum(row.direction == "out" and OutboundState(row.state) in OUTBOUND_OPEN for row in rows)
     return out, sum(row.direction == "in" and InboundState(row.state) in INBOUND_OPEN for row in rows)
 
@@ -75,6 +80,8 @@ def apply(
     rules = host.rules(row.peer)
     decision = decide(before, event, rules, now)
     after = decision.state
+    if decision == Decision(replace(before, seen_at=after.seen_at)) and _seen_lately(before, now):
+        return decision  # nothing but the time has changed: not worth a commit
     row.switch, row.reason = str(after.switch), str(after.reason) if after.reason else None
     for name in _FIELDS:
         setattr(row, name, getattr(after, name))
@@ -83,6 +90,10 @@ def apply(
     for effect in decision.effects:
         _EFFECTS[effect](uow, host, row, rules, now, by)
     return decision
+
+
+def _seen_lately(state: LinkState, now: datetime) -> bool:
+    return state.seen_at is not None and timedelta(0) <= now - state.seen_at < SEEN_EVERY
 
 
 Do = Callable[[UnitOfWork, Host, Link, Rules, datetime, Actor], None]

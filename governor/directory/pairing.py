@@ -132,7 +132,7 @@ def _store(uow: UnitOfWork, offer: Offer, peer_key: str, now: datetime) -> None:
 
 
 def _new_link(uow: UnitOfWork, name: str) -> None:
-    """A link starts closed; after a re-pairing its version goes on, so that no old button fits it."""
+    """Make a closed link; after a re-pairing its version goes on, so that no old button fits it."""
     fresh = LinkState()
     link = uow.get(Link, name)
     if link is None:

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from governor.store.tables import PeerKey
 from governor.store.unit_of_work import UnitOfWork
 from governor.webhook.certificates import certificate_fingerprint
-from governor.webhook.rotation import RotationProof
 from governor.webhook.incoming import IncomingRotate
+from governor.webhook.rotation import RotationProof
 
 OVERLAP_MOST = timedelta(hours=48)
 """Longest time we let an old key count, whatever the peer asks for."""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlmodel import col
+
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
 from governor.directory.agents import local_agents
@@ -23,8 +25,8 @@ from governor.policy.lives import INBOUND_OPEN
 from governor.policy.state import Offered
 from governor.store.tables import Link, Message, Peer, SeenWebhook
 from governor.store.unit_of_work import Store, UnitOfWork
-from governor.webhook.receipt import Receipt
 from governor.webhook.incoming import Incoming, IncomingMessage, WireReason
+from governor.webhook.receipt import Receipt
 
 ROOM = 500
 """How many unread messages of all peers may wait; beyond that peers are told to come back."""
@@ -115,7 +117,7 @@ def _message(
         theirs=_theirs(uow, arrival.peer, incoming),
         hops=lineage.hops,
     )
-    waiting = uow.all(Message, Message.direction == "in", Message.finished_at == None)  # noqa: E711 - SQL
+    waiting = uow.all(Message, Message.direction == "in", col(Message.finished_at).is_(None))
     if len([row for row in waiting if InboundState(row.state) in INBOUND_OPEN]) >= ROOM or reader_down:
         return BUSY
     decision = apply(uow, host, link, event, now)

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlmodel import col
+
 from governor.audit.log import append
 from governor.audit.record import AuditEvent
 from governor.delivery.inbox import KEEP_CLEAN
@@ -43,6 +45,9 @@ class Unread:
 def pick_unread(store: Store, host: Host, most: int) -> list[Unread]:
     """Mark as `reading` what may be read now: of each conversation the oldest, on open links only."""
     now = host.clock.now()
+    with store.reading() as uow:
+        if not uow.all(Message, Message.direction == "in", Message.state == InboundState.RECEIVED):
+            return []
     with store.begin() as uow:
         chosen: list[Message] = []
         for link in uow.all(Link):
@@ -115,7 +120,9 @@ def recover(uow: UnitOfWork, now: datetime) -> int:
 
 def expire_held_up(uow: UnitOfWork, host: Host, peer: str, now: datetime) -> None:
     """At a GO: what waited behind the closed link for longer than `hold_for` does not go on."""
-    for row in uow.all(Message, Message.direction == "in", Message.peer == peer, Message.finished_at == None):  # noqa: E711 - SQL
+    for row in uow.all(
+        Message, Message.direction == "in", Message.peer == peer, col(Message.finished_at).is_(None)
+    ):
         if row.created_at < now - host.hold_for and row.shown_at is None and row.state != InboundState.HELD:
             move(uow, row, InboundEvent.EXPIRED, now, "held_up")
 
@@ -123,7 +130,9 @@ def expire_held_up(uow: UnitOfWork, host: Host, peer: str, now: datetime) -> Non
 def _first_of_each(uow: UnitOfWork, peer: str) -> list[Message]:
     """Return the oldest unread message of each conversation, unless an older one is being read."""
     waiting = (InboundState.RECEIVED, InboundState.READING, InboundState.HELD)
-    rows = uow.all(Message, Message.direction == "in", Message.peer == peer, Message.finished_at == None)  # noqa: E711 - SQL
+    rows = uow.all(
+        Message, Message.direction == "in", Message.peer == peer, col(Message.finished_at).is_(None)
+    )
     first: dict[str, Message] = {}
     for row in sorted(rows, key=lambda row: row.n or 0):
         if row.state in waiting:

@@ -30,8 +30,8 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
 async def _http(_request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     return JSONResponse(
-        {"error": "not_found" if status == 404 else "bad_request", "message": "No such route."}, status
-    )  # noqa: PLR2004 - HTTP
+        {"error": "not_found" if status == HTTPStatus.NOT_FOUND else "bad_request", "message": "No such route."}, status
+    )
 
 
 def install(app: FastAPI) -> None:

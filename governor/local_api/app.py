@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, FastAPI, Header, Query
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from governor.bell import Bell
@@ -24,6 +24,7 @@ WAIT_LIMIT_S = 60.0
 """Longest wait of one request, in seconds."""
 
 T = TypeVar("T")
+router = APIRouter()
 Wait = Annotated[float, Query(ge=0, le=WAIT_LIMIT_S)]
 
 
@@ -69,63 +70,91 @@ class Room:
 def make_app(room: Room) -> FastAPI:
     """Return the app; the TCP listener wraps it in `guard.LocalOnly`."""
     app = FastAPI(title="bridge-governor, local API", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.room = room
     install(app)
-    store, host = room.store, room.host
-
-    async def caller(authorization: Annotated[str, Header()] = "") -> str:
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise CredentialError
-        return await asyncio.to_thread(_who, store, token)
-
-    @app.get("/healthz")
-    async def healthz() -> dict[str, bool]:
-        return {"ok": True}
-
-    @app.post("/v1/messages")
-    async def send(agent: Annotated[str, Depends(caller)], body: Outgoing) -> dict[str, Any]:
-        offer = Offer(agent, body.to, UntrustedText(body.text), body.conversation, body.reply_to)
-        taken = await store.run(submit, store, host, offer)
-        room.bell.ring()
-        return asdict(taken)
-
-    @app.get("/v1/messages/{message_id}")
-    async def show(agent: Annotated[str, Depends(caller)], message_id: str) -> dict[str, Any]:
-        return await asyncio.to_thread(life_of, store, host, agent, message_id)
-
-    @app.get("/v1/messages/{message_id}/state")
-    async def state(
-        agent: Annotated[str, Depends(caller)], message_id: str, wait: Wait = 0
-    ) -> dict[str, Any]:
-        def look() -> dict[str, Any]:
-            return state_of_message(store, host, agent, message_id)
-
-        return await room.until(wait, look, lambda now: bool(now["settled"]))
-
-    @app.get("/v1/inbox")
-    async def inbox(agent: Annotated[str, Depends(caller)], wait: Wait = 0) -> dict[str, Any]:
-        await room.until(wait, lambda: waiting(store, host, agent), bool)
-        items = await store.run(read_inbox, store, host, agent)
-        return {"messages": [asdict(item) for item in items]}
-
-    @app.get("/v1/waiting")
-    async def count(agent: Annotated[str, Depends(caller)], wait: Wait = 0) -> dict[str, int]:
-        return {"waiting": await room.until(wait, lambda: waiting(store, host, agent), bool)}
-
-    @app.post("/v1/inbox/{message_id}/ack")
-    async def done(agent: Annotated[str, Depends(caller)], message_id: str) -> dict[str, bool]:
-        return {"acked": await store.run(ack, store, host, agent, message_id)}
-
-    @app.get("/v1/agents", dependencies=[Depends(caller)])
-    async def agents() -> dict[str, list[str]]:
-        return {"agents": await asyncio.to_thread(_remote, store)}
-
-    @app.post("/v1/join")
-    async def joining(body: Joining) -> dict[str, str]:
-        name, token = await store.run(_join, store, host, body.grant)
-        return {"agent": name, "token": token}
-
+    app.include_router(router)
     return app
+
+
+def _room(request: Request) -> Room:
+    room: Room = request.app.state.room
+    return room
+
+
+async def _caller(request: Request, authorization: Annotated[str, Header()] = "") -> str:
+    """Return the agent whose token this is."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise CredentialError
+    return await asyncio.to_thread(_who, _room(request).store, token)
+
+
+InRoom = Annotated[Room, Depends(_room)]
+Caller = Annotated[str, Depends(_caller)]
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, bool]:
+    """Say that the governor runs."""
+    return {"ok": True}
+
+
+@router.post("/v1/messages")
+async def send(room: InRoom, agent: Caller, body: Outgoing) -> dict[str, Any]:
+    """Queue a message, or refuse it with a reason."""
+    offer = Offer(agent, body.to, UntrustedText(body.text), body.conversation, body.reply_to)
+    taken = await room.store.run(submit, room.store, room.host, offer)
+    room.bell.ring()
+    return asdict(taken)
+
+
+@router.get("/v1/messages/{message_id}")
+async def show(room: InRoom, agent: Caller, message_id: str) -> dict[str, Any]:
+    """Return a message's whole life."""
+    return await asyncio.to_thread(life_of, room.store, room.host, agent, message_id)
+
+
+@router.get("/v1/messages/{message_id}/state")
+async def state(room: InRoom, agent: Caller, message_id: str, wait: Wait = 0) -> dict[str, Any]:
+    """Return a message's state; with `wait` (seconds) as soon as there is something to say."""
+
+    def look() -> dict[str, Any]:
+        return state_of_message(room.store, room.host, agent, message_id)
+
+    return await room.until(wait, look, lambda now: bool(now["settled"]))
+
+
+@router.get("/v1/inbox")
+async def inbox(room: InRoom, agent: Caller, wait: Wait = 0) -> dict[str, Any]:
+    """Return what may be read now; with `wait` as soon as there is anything."""
+    await room.until(wait, lambda: waiting(room.store, room.host, agent), bool)
+    items = await room.store.run(read_inbox, room.store, room.host, agent)
+    return {"messages": [asdict(item) for item in items]}
+
+
+@router.get("/v1/waiting")
+async def count(room: InRoom, agent: Caller, wait: Wait = 0) -> dict[str, int]:
+    """Return how many messages may be read now, without showing them."""
+    return {"waiting": await room.until(wait, lambda: waiting(room.store, room.host, agent), bool)}
+
+
+@router.post("/v1/inbox/{message_id}/ack")
+async def done(room: InRoom, agent: Caller, message_id: str) -> dict[str, bool]:
+    """Take a message out of the inbox."""
+    return {"acked": await room.store.run(ack, room.store, room.host, agent, message_id)}
+
+
+@router.get("/v1/agents", dependencies=[Depends(_caller)])
+async def agents(room: InRoom) -> dict[str, list[str]]:
+    """Return the full names of the agents one may write to."""
+    return {"agents": await asyncio.to_thread(_remote, room.store)}
+
+
+@router.post("/v1/join")
+async def joining(room: InRoom, body: Joining) -> dict[str, str]:
+    """Turn a grant into a token; the only route without one."""
+    name, token = await room.store.run(_join, room.store, room.host, body.grant)
+    return {"agent": name, "token": token}
 
 
 def _who(store: Store, token: str) -> str:

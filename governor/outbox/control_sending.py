@@ -29,6 +29,11 @@ class ControlParcel:
 def pick_control(store: Store, host: Host, most: int) -> list[ControlParcel]:
     """Give up what is late and return what is due; its time moves on, so it is not picked twice."""
     now = host.clock.now()
+    with store.reading() as uow:
+        if not any(
+            row.next_attempt_at <= now for row in uow.all(ControlWebhook, ControlWebhook.state == "pending")
+        ):
+            return []
     with store.begin() as uow:
         rows = uow.all(ControlWebhook, ControlWebhook.state == "pending")
         for row in rows:

@@ -33,12 +33,16 @@ _REASON_OF_STATUS: dict[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended. `reason` fits a closed grammar; `receipt` only with acceptance."""
+    """How an attempt ended. `reason` fits a closed grammar; `receipt` only with acceptance.
+
+    `left` is False when no byte of this attempt can have reached the peer.
+    """
 
     event: OutboundEvent
     reason: str | None = None
     retry_after: timedelta | None = None
     receipt: str | None = None
+    left: bool = True
 
 
 def outcome_of(status: int, body: bytes, retry_after: timedelta | None, reasons: frozenset[str]) -> Outcome:

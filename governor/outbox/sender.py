@@ -17,10 +17,10 @@ from governor.outbox.sending import Parcel, pick, settle
 from governor.policy.lives import OutboundEvent
 from governor.store.tables import Peer
 from governor.store.unit_of_work import Store
-from governor.webhook.client import PeerAddress, PeerClient
+from governor.webhook.client import PeerAddress, PeerClient, PostError
+from governor.webhook.incoming import WireReason
 from governor.webhook.receipt import verify_receipt
 from governor.webhook.signing import VerifyKey, signed_headers
-from governor.webhook.incoming import WireReason
 
 IN_FLIGHT = 16
 """Webhooks under way at one time."""
@@ -98,14 +98,17 @@ class Sender:
             signer = json.loads(parcel.body)["data"]["from"]
             key = self.keyring.signing_key(signer)
             headers = signed_headers([key], parcel.id, self.host.clock.now(), parcel.body)
-            headers |= {"governor-key": signer, "content-type": "application/json"}
-            answer = await self.client.post(target.address, headers, parcel.body)
+            headers["governor-key"] = signer
+            urgent = isinstance(parcel, ControlParcel)
+            answer = await self.client.post(target.address, headers, parcel.body, urgent=urgent)
             if answer.status != 202:  # noqa: PLR2004 - RFC 9110
                 return outcome_of(answer.status, answer.body, answer.retry_after, _REASONS)
             digest = hashlib.sha256(parcel.body).hexdigest()
             verify_receipt(target.keys, answer.body, parcel.id, digest)
+        except PostError as error:
+            return Outcome(OutboundEvent.TRANSPORT_FAILED, str(error.kind), left=error.left)
         except GovernorError as error:
-            return Outcome(OutboundEvent.TRANSPORT_FAILED, getattr(error, "kind", error.code))
+            return Outcome(OutboundEvent.TRANSPORT_FAILED, error.code)
         return Outcome(OutboundEvent.RECEIPT_CAME, receipt=answer.body.decode())
 
     def _target(self, name: str) -> Target:
@@ -116,4 +119,5 @@ class Sender:
             if peer is None or not keys:
                 raise TransportError(f"Peer {name} is not paired any more.")
             pins = tuple(key.certificate for key in keys)
-            return Target(PeerAddress(name, peer.url, pins), tuple(VerifyKey(key.public_key) for key in keys))
+            address = PeerAddress(name, peer.url, pins, public_tls=peer.public_tls)
+            return Target(address, tuple(VerifyKey(key.public_key) for key in keys))

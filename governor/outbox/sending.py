@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlmodel import col
+
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
 from governor.directory.host import Host
@@ -28,6 +30,7 @@ class Parcel:
     peer: str
     body: bytes
     sha256: str
+    left_before: bool
 
 
 def pick(store: Store, host: Host, most: int) -> list[Parcel]:
@@ -36,6 +39,8 @@ def pick(store: Store, host: Host, most: int) -> list[Parcel]:
     A link's switch is asked in this transaction, right before the request begins (P2).
     """
     now = host.clock.now()
+    if not _anything_due(store, now):
+        return []
     with store.begin() as uow:
         expire_late(uow, now)
         chosen: list[Message] = []
@@ -45,9 +50,20 @@ def pick(store: Store, host: Host, most: int) -> list[Parcel]:
                 chosen += _due(uow, link.peer, now)
         for row in chosen[:most]:
             _move(uow, row, OutboundEvent.PICKED, now)
-            row.left, row.attempts = True, row.attempts + 1
             append(uow, now, _entry(AuditEvent.MESSAGE_SENDING, row))
-        return [_parcel(row) for row in chosen[:most]]
+        parcels = [_parcel(row) for row in chosen[:most]]
+        for row in chosen[:most]:
+            row.left, row.attempts = True, row.attempts + 1
+        return parcels
+
+
+def _anything_due(store: Store, now: datetime) -> bool:
+    """Tell, without a writing transaction, whether any message is open and due or late."""
+    with store.reading() as uow:
+        rows = _open(uow.all(Message, Message.direction == "out", col(Message.finished_at).is_(None)))
+        return any(
+            row.expires_at <= now or row.next_attempt_at is None or row.next_attempt_at <= now for row in rows
+        )
 
 
 def settle(store: Store, host: Host, parcel: Parcel, outcome: Outcome, jitter: float) -> None:
@@ -57,6 +73,8 @@ def settle(store: Store, host: Host, parcel: Parcel, outcome: Outcome, jitter: f
         row = uow.get(Message, parcel.n)
         if row is None:
             return
+        if not outcome.left:
+            row.left = parcel.left_before
         event = outcome.event
         if event is OutboundEvent.NOT_AUTHENTICATED:
             row.not_authenticated += 1
@@ -75,7 +93,7 @@ def settle(store: Store, host: Host, parcel: Parcel, outcome: Outcome, jitter: f
 
 def expire_late(uow: UnitOfWork, now: datetime) -> None:
     """End the messages whose time is over: expired, or unconfirmed where bytes ever left."""
-    for row in _open(uow.all(Message, Message.direction == "out", Message.finished_at == None)):  # noqa: E711 - SQL
+    for row in _open(uow.all(Message, Message.direction == "out", col(Message.finished_at).is_(None))):
         if now >= row.expires_at:
             _move(uow, row, OutboundEvent.EXPIRED, now, "expired")
 
@@ -98,8 +116,8 @@ def recover(uow: UnitOfWork, now: datetime) -> int:
 def _due(uow: UnitOfWork, peer: str, now: datetime) -> list[Message]:
     """Return the first open message of each conversation, where it is queued and its time has come."""
     rows = _open(
-        uow.all(Message, Message.direction == "out", Message.peer == peer, Message.finished_at == None)
-    )  # noqa: E711 - SQL
+        uow.all(Message, Message.direction == "out", Message.peer == peer, col(Message.finished_at).is_(None))
+    )
     first: dict[str, Message] = {}
     for row in sorted(rows, key=lambda row: row.n or 0):
         first.setdefault(row.conversation, row)
@@ -137,7 +155,7 @@ def _move(
 
 def _parcel(row: Message) -> Parcel:
     body = row.body or b""
-    return Parcel(row.n or 0, row.id, row.peer, body, hashlib.sha256(body).hexdigest())
+    return Parcel(row.n or 0, row.id, row.peer, body, hashlib.sha256(body).hexdigest(), row.left)
 
 
 def _entry(event: AuditEvent, row: Message, reason: str | None = None) -> Entry:

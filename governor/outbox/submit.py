@@ -5,6 +5,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlmodel import col
 
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
@@ -18,7 +19,7 @@ from governor.directory.routes import Route, find_route, known_names
 from governor.errors import LocalError, RefusedError
 from governor.message import Direction, Envelope, OutboundState, Refusal, UntrustedText, is_id
 from governor.policy.decide import decide
-from governor.policy.lineage import Lineage, fresh, inherit, of_reply
+from governor.policy.lineage import Lineage, inherit, of_reply
 from governor.policy.secrets import find_secret
 from governor.policy.state import LinkState, Offered
 from governor.store.tables import Link, Message
@@ -42,6 +43,21 @@ class Offer:
     text: UntrustedText
     conversation: str | None = None
     reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What a submission is decided on: the open transaction, the offer, and whom it would go to."""
+
+    uow: UnitOfWork
+    host: Host
+    offer: Offer
+    route: Route | None
+    now: datetime
+
+    @property
+    def sender(self) -> str:
+        return self.host.address(self.offer.sender)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +93,7 @@ def submit(store: Store, host: Host, offer: Offer) -> Submitted:
     now = host.clock.now()
     _check_form(offer)
     with store.begin() as uow:
-        route = find_route(uow, offer.to)
-        outcome = _decide(uow, host, offer, route, now)
+        outcome = _decide(_Case(uow, host, offer, find_route(uow, offer.to), now))
     if isinstance(outcome, RefusedError):
         raise outcome
     return outcome
@@ -92,128 +107,133 @@ def _check_form(offer: Offer) -> None:
         raise LocalError("The text holds U+0000 or a lone surrogate. Send plain UTF-8.")
 
 
-def _decide(
-    uow: UnitOfWork, host: Host, offer: Offer, route: Route | None, now: datetime
-) -> Submitted | RefusedError:
-    sender = host.address(offer.sender)
+def _decide(case: _Case) -> Submitted | RefusedError:
+    uow, host, offer, route = case.uow, case.host, case.offer, case.route
     row = uow.get(Link, route.peer) if route else None
-    asked = _asked(uow, offer, sender, route)
-    lineage = _lineage(uow, asked, sender, route.recipient if route else "", now)
+    asked = _asked(case)
+    lineage = _lineage(case, asked)
     found = find_secret(offer.text, host.known_secrets)
     event = Offered(
         direction=Direction.OUT,
         size=len(offer.text),
         sender_known=offer.sender in local_agents(uow),
         recipient_known=row is not None,
-        same=offer.to in (offer.sender, sender),
-        theirs=_theirs(uow, offer, sender, route, asked),
+        same=offer.to in (offer.sender, case.sender),
+        theirs=_theirs(case, asked),
         hops=lineage.hops,
         secret=found is not None,
     )
     if row is not None and route is not None:
-        refusal = apply(uow, host, row, event, now).refusal
+        refusal = apply(uow, host, row, event, case.now).refusal
         if refusal is None:
-            return _queue(uow, host, offer, route, row, asked, lineage, now)
+            return _queue(case, route, row, asked, lineage)
     else:
-        refusal = decide(LinkState(), event, host.rules(""), now).refusal
+        refusal = decide(LinkState(), event, host.rules(""), case.now).refusal
     reason = Refusal(refusal or Refusal.UNKNOWN_RECIPIENT)
-    where = f"{found.kind}, {found.where}" if found and reason is Refusal.SECRET else ""
-    return _refused(uow, host, offer, route, row, reason, where, now)
+    if reason is Refusal.SECRET and found is not None:
+        return _refused_secret(case, f"{found.kind}, {found.where}")
+    return _refused(case, row, reason)
 
 
-def _asked(uow: UnitOfWork, offer: Offer, sender: str, route: Route | None) -> Message | None:
-    """Return the message this one answers, if it is the sender's to answer."""
-    if offer.reply_to is None or route is None:
+def _asked(case: _Case) -> Message | None:
+    """Return the message this one answers, if it was shown to the sender and came from the recipient."""
+    if case.offer.reply_to is None or case.route is None:
         return None
-    row = uow.one(
-        Message, Message.id == offer.reply_to, Message.peer == route.peer, Message.direction == "in"
+    row = case.uow.one(
+        Message,
+        Message.id == case.offer.reply_to,
+        Message.peer == case.route.peer,
+        Message.direction == Direction.IN,
     )
-    if row is None or row.shown_at is None or (row.recipient, row.sender) != (sender, route.recipient):
+    if (
+        row is None
+        or row.shown_at is None
+        or (row.recipient, row.sender) != (case.sender, case.route.recipient)
+    ):
         return None
     return row
 
 
-def _theirs(uow: UnitOfWork, offer: Offer, sender: str, route: Route | None, asked: Message | None) -> bool:
+def _theirs(case: _Case, asked: Message | None) -> bool:
+    """Tell whether it answers what is not its sender's to answer, or enters a conversation of others."""
+    offer, route = case.offer, case.route
     if route is None:
         return False
-    if offer.reply_to is not None and asked is None:
-        return True
     if asked is not None:
         return offer.conversation not in (None, asked.conversation)
+    if offer.reply_to is not None:
+        return True
     if offer.conversation is None:
         return False
-    parties = {sender, route.recipient}
-    rows = uow.all(Message, Message.peer == route.peer, Message.conversation == offer.conversation)
+    parties = {case.sender, route.recipient}
+    rows = case.uow.all(Message, Message.peer == route.peer, Message.conversation == offer.conversation)
     return any({row.sender, row.recipient} != parties for row in rows)
 
 
-def _lineage(uow: UnitOfWork, asked: Message | None, sender: str, recipient: str, now: datetime) -> Lineage:
+def _lineage(case: _Case, asked: Message | None) -> Lineage:
     if asked is not None:
-        return of_reply(Lineage(asked.hops, tuple(asked.lineage)), sender)
-    read = uow.all(
+        return of_reply(Lineage(asked.hops, tuple(asked.lineage)), case.sender)
+    read = case.uow.all(
         Message,
-        Message.direction == "in",
-        Message.recipient == sender,
-        Message.shown_at >= now - INHERIT_FOR,  # type: ignore[operator]  # a column, not a value
+        Message.direction == Direction.IN,
+        Message.recipient == case.sender,
+        col(Message.shown_at) >= case.now - INHERIT_FOR,
     )
-    if not read:
-        return fresh(sender)
-    return inherit([Lineage(row.hops, tuple(row.lineage)) for row in read], sender, recipient)
+    lineages = [Lineage(row.hops, tuple(row.lineage)) for row in read]
+    recipient = case.route.recipient if case.route else ""
+    return inherit(lineages, case.sender, recipient)
 
 
-def _refused(
-    uow: UnitOfWork,
-    host: Host,
-    offer: Offer,
-    route: Route | None,
-    row: Link | None,
-    reason: Refusal,
-    where: str,
-    now: datetime,
-) -> RefusedError:
-    secret = reason is Refusal.SECRET
+def _refused_secret(case: _Case, where: str) -> RefusedError:
+    """Refuse, and keep nothing of the text, not even its hash: a PIN could be guessed from it."""
+    peer = case.route.peer if case.route else None
     entry = Entry(
         AuditEvent.MESSAGE_REFUSED,
-        direction="out",
-        peer=route.peer if route else None,
-        agent=offer.sender,
-        size=len(offer.text),
-        sha256=None if secret else _sha256(offer.text),
-        reason=reason,
-        detail={"where": where} if secret else None,
+        direction=Direction.OUT,
+        peer=peer,
+        agent=case.offer.sender,
+        size=len(case.offer.text),
+        reason=Refusal.SECRET,
     )
-    append(uow, now, entry)
-    if secret:
-        notify(uow, now, f"Refused a message of {host.address(offer.sender)}: it carries a secret ({where}).")
-    detail = where or (row.reason if row and reason is Refusal.PAUSED else "")
-    if row and reason is Refusal.LIMIT:
-        detail = f"{row.out_used} of {host.rules(row.peer).cap}"
+    append(case.uow, case.now, entry)
+    notify(
+        case.uow, case.now, f"Refused a message of {case.sender}: it carries a secret ({where}).", peer=peer
+    )
+    return RefusedError(Refusal.SECRET, _EXPLAIN[Refusal.SECRET].format(detail=where))
+
+
+def _refused(case: _Case, row: Link | None, reason: Refusal) -> RefusedError:
+    entry = Entry(
+        AuditEvent.MESSAGE_REFUSED,
+        direction=Direction.OUT,
+        peer=row.peer if row else None,
+        agent=case.offer.sender,
+        size=len(case.offer.text),
+        sha256=_sha256(case.offer.text),
+        reason=reason,
+    )
+    append(case.uow, case.now, entry)
     if reason is Refusal.UNKNOWN_RECIPIENT:
-        return RefusedError(reason, _unknown(uow, offer.to))
+        return RefusedError(reason, _unknown(case.uow, case.offer.to))
+    detail = ""
+    if row is not None:
+        used_up = f"{row.out_used} of {case.host.rules(row.peer).cap}"
+        detail = used_up if reason is Refusal.LIMIT else row.reason or ""
     return RefusedError(reason, _EXPLAIN[reason].format(detail=detail))
 
 
 def _unknown(uow: UnitOfWork, name: str) -> str:
-    names = known_names(uow)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
+    near = difflib.get_close_matches(name, known_names(uow), n=1, cutoff=0.0)
     hint = f"Did you mean {near[0]}?" if near else "No peer is paired yet: governor pair offer"
     return f"No agent {name!r} is known here. {hint}"
 
 
-def _queue(
-    uow: UnitOfWork,
-    host: Host,
-    offer: Offer,
-    route: Route,
-    row: Link,
-    asked: Message | None,
-    lineage: Lineage,
-    now: datetime,
-) -> Submitted:
+def _queue(case: _Case, route: Route, row: Link, asked: Message | None, lineage: Lineage) -> Submitted:
+    uow, host, offer, now = case.uow, case.host, case.offer, case.now
     row.seq_out += 1
     envelope = Envelope(
         id=host.new_id("m"),
-        sender=host.address(offer.sender),
+        sender=case.sender,
         recipient=route.recipient,
         conversation=asked.conversation if asked else offer.conversation or host.new_id("c"),
         in_reply_to=asked.id if asked else None,
@@ -229,49 +249,50 @@ def _queue(
         seq=row.seq_out,
         now=now,
     )
-    size, digest = len(offer.text), _sha256(offer.text)
-    uow.add(
-        Message(
-            id=envelope.id,
-            peer=route.peer,
-            direction="out",
-            state=OutboundState.QUEUED,
-            sender=envelope.sender,
-            recipient=envelope.recipient,
-            conversation=envelope.conversation,
-            in_reply_to=envelope.in_reply_to,
-            hops=envelope.hops,
-            lineage=list(envelope.lineage),
-            size=size,
-            sha256=digest,
-            text=offer.text,
-            body=body,
-            created_at=now,
-            expires_at=envelope.expires_at,
-            next_attempt_at=now,
-            text_erase_at=now + KEEP_SENT,
-        )
-    )
-    if asked is not None and asked.acked_at is None:
+    message = _message(envelope, route.peer, offer.text, body, now)
+    uow.add(message)
+    if asked is not None:
         acknowledge(uow, asked, now)
-    append(
-        uow,
-        now,
-        Entry(
-            AuditEvent.MESSAGE_SUBMITTED,
-            direction="out",
-            peer=route.peer,
-            agent=offer.sender,
-            message_id=envelope.id,
-            conversation=envelope.conversation,
-            size=size,
-            sha256=digest,
-        ),
+    entry = Entry(
+        AuditEvent.MESSAGE_SUBMITTED,
+        direction=Direction.OUT,
+        peer=route.peer,
+        agent=offer.sender,
+        message_id=envelope.id,
+        conversation=envelope.conversation,
+        size=message.size,
+        sha256=message.sha256,
     )
-    cap = host.rules(route.peer).cap
-    head = f"{envelope.sender} -> {envelope.recipient}  {envelope.conversation}  out {row.out_used}/{cap}  {size} characters"
+    append(uow, now, entry)
+    counter = f"out {row.out_used}/{host.rules(route.peer).cap}"
+    head = (
+        f"{case.sender} -> {route.recipient}  {envelope.conversation}  {counter}  {message.size} characters"
+    )
     notify(uow, now, head, peer=route.peer, foreign=offer.text)
     return Submitted(envelope.id, OutboundState.QUEUED, envelope.conversation, route.peer, route.recipient)
+
+
+def _message(envelope: Envelope, peer: str, text: UntrustedText, body: bytes, now: datetime) -> Message:
+    return Message(
+        id=envelope.id,
+        peer=peer,
+        direction=Direction.OUT,
+        state=OutboundState.QUEUED,
+        sender=envelope.sender,
+        recipient=envelope.recipient,
+        conversation=envelope.conversation,
+        in_reply_to=envelope.in_reply_to,
+        hops=envelope.hops,
+        lineage=list(envelope.lineage),
+        size=len(text),
+        sha256=_sha256(text),
+        text=text,
+        body=body,
+        created_at=now,
+        expires_at=envelope.expires_at,
+        next_attempt_at=now,
+        text_erase_at=now + KEEP_SENT,
+    )
 
 
 def _sha256(text: str) -> str:

@@ -39,4 +39,5 @@ def _check(engine: Engine, path: Path) -> None:
     with engine.connect().execution_options(**{BEGIN: "DEFERRED"}) as connection:
         verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
     if verdict != "ok":
-        raise StoreError(f"{path} is damaged: {verdict}; stop the governor and restore a backup.")
+        fault = " ".join(str(verdict).split())
+        raise StoreError(f"{path} is damaged: {fault}; stop the governor and restore a backup.")

@@ -70,6 +70,7 @@ class Store:
             Session(self.engine, expire_on_commit=False) as session,
             session.begin(),
         ):
+            session.connection()  # takes the lock now: what is loaded next is what will be decided on
             yield UnitOfWork(session)
 
     @contextmanager

@@ -79,7 +79,7 @@ def unlock(uow: UnitOfWork) -> None:
 
 def matching_step(secret: str, code: str, now: datetime) -> int | None:
     """Return the time step this code belongs to, within the window; None if to none."""
-    import pyotp  # here, since only operators pay for it
+    import pyotp  # noqa: PLC0415 - only operators pay for it
 
     totp = pyotp.TOTP(secret)
     present = int(now.timestamp()) // STEP_S

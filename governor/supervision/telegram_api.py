@@ -93,11 +93,8 @@ class TelegramApi:
         self.chat_id = chat_id
         self._token = token
         self._within = answer_within.total_seconds()
-        self._bot: Bot = Bot(
-            token,
-            base_url=base_url,
-            request=HTTPXRequest(read_timeout=self._within, write_timeout=self._within),
-        )
+        request = HTTPXRequest(read_timeout=self._within, write_timeout=self._within)
+        self._bot: Bot = Bot(token, base_url=base_url, request=request, get_updates_request=request)
         # These log the URL, which holds the token, or the texts of strangers.
         for name in ("httpx", "httpcore", "telegram"):
             logging.getLogger(name).setLevel(logging.WARNING)

@@ -35,6 +35,11 @@ SIGNATURES_LIMIT: Final = 4
 KEY_LENGTH: Final = 32
 SIGNATURE_LENGTH: Final = 64
 
+_P: Final = 2**255 - 19
+_Y: Final = 2**255 - 1  # the bits of a public key that are its y (RFC 8032, section 5.1.2)
+_Y8: Final = 2707385501144840649318225287225658788936804267575313519463743609750303402022
+_SMALL_ORDER: Final = frozenset({0, 1, _P - 1, _Y8, _P - _Y8})
+
 _VERSION: Final = "v1a,"
 _PUBLIC: Final = "whpk_"
 _SECRET: Final = "whsk_"  # noqa: S105 - a prefix, not a secret
@@ -61,6 +66,8 @@ class VerifyKey:
     def __post_init__(self) -> None:
         if len(self.raw) != KEY_LENGTH:
             raise SpellingError("a public key has 32 bytes")
+        if (int.from_bytes(self.raw, "little") & _Y) % _P in _SMALL_ORDER:
+            raise SpellingError("a key of small order accepts signatures that nobody made")
 
     @classmethod
     def from_public(cls, text: str) -> Self:

@@ -40,7 +40,9 @@ class PinnedContext(ssl.SSLContext):
             try:
                 self.load_verify_locations(cadata=der)
             except (ssl.SSLError, ValueError) as error:
-                raise ConfigError(f"The peer certificate {fingerprint[:16]} is damaged. Pair anew.") from error
+                raise ConfigError(
+                    f"The peer certificate {fingerprint[:16]} is damaged. Pair anew."
+                ) from error
         self._pins = frozenset(wanted)
 
     def is_pinned(self, certificate: bytes) -> bool:
@@ -50,9 +52,13 @@ class PinnedContext(ssl.SSLContext):
     def show(self, own: Path) -> None:
         """Show the certificate in this PEM file (key and certificate) from now on."""
         try:
-            self.load_cert_chain(own)
+            # First apart: a pair that does not fit would leave this context with neither.
+            for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self):
+                context.load_cert_chain(own, password="")  # an encrypted key must not ask at a terminal
         except (OSError, ssl.SSLError) as error:  # SSLError: not PEM, or the key is of another certificate
-            raise ConfigError(f"{own} cannot be used as TLS key and certificate ({error}). Restore it.") from error
+            raise ConfigError(
+                f"{own} cannot be used as TLS key and certificate ({error}). Restore it."
+            ) from error
 
 
 def server_context(own: Path, certificates: Iterable[bytes]) -> PinnedContext:

@@ -42,7 +42,7 @@ _TEXT_FAULTS: Final = {
 }
 
 
-def encode_message(  # noqa: PLR0913 - each is a field of the body
+def encode_message(
     envelope: Envelope, text: str, *, from_fp: str, to_fp: str, seq: int, now: datetime
 ) -> bytes:
     """Return the body of a message; `envelope.id` goes into the header.
@@ -63,7 +63,7 @@ def encode_message(  # noqa: PLR0913 - each is a field of the body
     return _body(WireType.MESSAGE, now, _every(from_fp, to_fp, seq, envelope.expires_at) | data)
 
 
-def encode_control(  # noqa: PLR0913 - each is a field of the body
+def encode_control(
     kind: WireType,
     data: Mapping[str, Any],
     *,

@@ -17,7 +17,7 @@ from governor.cli.skill_template import render_skill
 from governor.errors import LocalError
 
 Done = subprocess.CompletedProcess[bytes]
-Run = Callable[..., tuple[Done, list[str], bytes | None]]
+Run = Callable[..., tuple[Done, list[str], bytes]]
 
 SHIPPED = Path(__file__).parents[2] / "skills"
 SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]
@@ -57,9 +57,7 @@ def recorder(tmp_path: Path) -> Path:
 def run(tmp_path: Path, recorder: Path) -> Run:
     """Run a shell command line in a skill's folder with the recorder on PATH; return what it saw."""
 
-    def run(
-        line: str, text: bytes = b"", shell: str = "sh", **environ: str
-    ) -> tuple[Done, list[str], bytes | None]:
+    def run(line: str, text: bytes = b"", shell: str = "sh", **environ: str) -> tuple[Done, list[str], bytes]:
         record = tmp_path / "record"
         done = subprocess.run(
             ["busybox", "sh", "-c", line] if shell == "busybox" else [shell, "-c", line],
@@ -72,7 +70,7 @@ def run(tmp_path: Path, recorder: Path) -> Run:
         )
         argv = record.with_suffix(".argv")
         words = argv.read_bytes().decode().split("\0")[:-1] if argv.exists() else []
-        seen = record.with_suffix(".stdin").read_bytes() if argv.exists() else None
+        seen = record.with_suffix(".stdin").read_bytes() if argv.exists() else b""
         return done, words, seen
 
     return run

@@ -272,3 +272,14 @@ def test_list_ignores_what_only_looks_like_ours(run: Run, tmp_path: Path, conten
 def test_the_mark_counts_in_the_frontmatter_only() -> None:
     assert recipient_of(render_skill("eva@eva-host").files["SKILL.md"]) == "eva@eva-host"
     assert recipient_of(b'---\nname: x\n---\n  written-by: bridge-governor\n  recipient: "eva"\n') is None
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_rubbish(run: Run, tmp_path: Path) -> None:
+    run("install", "--for", "codex", "--dir", tmp_path / "s")
+    script = tmp_path / "s/send-to-eva/scripts/send.sh"
+    script.unlink()
+    script.mkdir()
+    code, _, err = run("install", "--for", "codex", "--dir", tmp_path / "s")
+    assert code == 1
+    assert "cannot be written: Is a directory" in err
+    assert [p.name for p in script.parent.iterdir()] == ["send.sh"]

@@ -183,7 +183,6 @@ def upgrade() -> None:
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("url", sa.String(), nullable=False),
         sa.Column("public_tls", sa.Boolean(), nullable=False),
-        sa.Column("public_tls", sa.Boolean(), nullable=False),
         sa.Column("agents", sa.JSON(), nullable=False),
         sa.Column("paired_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("confirmed_at", sa.DateTime(timezone=True), nullable=True),

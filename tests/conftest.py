@@ -1,0 +1,30 @@
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from governor_pair import GovernorPair
+
+
+@pytest.fixture
+def make_pair(tmp_path: Path) -> Iterator[Callable[..., GovernorPair]]:
+    made: list[GovernorPair] = []
+
+    def make(**settings: Any) -> GovernorPair:
+        folder = tmp_path / f"pair{len(made)}"
+        folder.mkdir()
+        made.append(GovernorPair(folder, **settings))
+        return made[-1]
+
+    yield make
+    for pair in made:
+        pair.close()
+
+
+@pytest.fixture
+def pair(make_pair: Callable[..., GovernorPair]) -> GovernorPair:
+    return make_pair()
