@@ -20,8 +20,8 @@ from governor.errors import ConfigError
 from governor.message import TEXT_LIMIT, LinkDirection
 
 ENV_PREFIX = "GOVERNOR_"
-NOT_SETTINGS = frozenset({"GOVERNOR_HOME", "GOVERNOR_AGENT", "GOVERNOR_CLI"})
-"""Variables of ours that are no settings: where the home is, who speaks, which program to run."""
+NOT_SETTINGS = frozenset({"GOVERNOR_HOME", "GOVERNOR_AGENT", "GOVERNOR_CLI", "GOVERNOR_DEBUG"})
+"""Variables of ours that are no settings: where the home is, who speaks, which program, whether to trace."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -247,8 +247,11 @@ def duration_text(value: timedelta) -> str:
     return f"{seconds}s"
 
 
-def settings_file(name: str) -> str:
-    """Return a new `governor.toml`: every setting with its default, commented out, and the name set."""
+def settings_file(name: str, **chosen: str) -> str:
+    """Return a new `governor.toml`: every setting with its default, commented out, and the name set.
+
+    `chosen` are settings outside the sections that are set too, such as `listen`.
+    """
     lines = ["# Settings of this governor. Lines that begin with # show the defaults.", f'name = "{name}"']
     section = ""
     for key, field in known_keys().items():
@@ -259,5 +262,6 @@ def settings_file(name: str) -> str:
             section = head
             shown = head.replace("links.*", "links.PEER")
             lines += ["", f"# [{shown}]" if "*" in head else f"[{shown}]"]
-        lines += [f"# {field.description}", f"# {leaf} = {toml_value(field.default)}"]
+        set_to = f"{key} = {toml_value(chosen[key])}" if key in chosen else None
+        lines += [f"# {field.description}", set_to or f"# {leaf} = {toml_value(field.default)}"]
     return "\n".join(lines) + "\n"

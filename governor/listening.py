@@ -30,8 +30,6 @@ DRAIN_S: Final = 3
 """How long requests under way may take after the listener was told to stop."""
 
 _BACKLOG: Final = 64
-_HANDSHAKE_S: Final = 5.0
-_TLS_SHUTDOWN_S: Final = 1.0
 
 
 class _UnwantedError(Exception):
@@ -76,8 +74,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_message_begin(self) -> None:
-        """Begin a head."""
-        self._in_head, self._head = True, 0
+        """Start the deadline of a request whose first bytes came with the end of the last one."""
+        if self._deadline is None:
+            self._await_request()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -133,6 +132,9 @@ def peer_uid(connection: socket.socket) -> int | None:
 class QuietServer(uvicorn.Server):
     """A uvicorn server among others in one process; `should_exit = True` drains and ends it."""
 
+    handshake_within_s: ClassVar[float] = 5.0
+    goodbye_within_s: ClassVar[float] = 1.0
+
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.opened = asyncio.Event()
@@ -148,7 +150,8 @@ class QuietServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         tls: dict[str, Any] = {}
         if self.config.ssl is not None:
-            tls = {"ssl_handshake_timeout": _HANDSHAKE_S, "ssl_shutdown_timeout": _TLS_SHUTDOWN_S}
+            tls["ssl_handshake_timeout"] = self.handshake_within_s
+            tls["ssl_shutdown_timeout"] = self.goodbye_within_s
         self.servers = [
             await loop.create_server(self._protocol, sock=sock, ssl=self.config.ssl, backlog=_BACKLOG, **tls)
             for sock in sockets or []

@@ -177,7 +177,7 @@ def _stems_from(value: Value, message: str, digits: set[str]) -> bool:
         return digits.issuperset(_digits(value.text))
     text = value.text.casefold().removesuffix("()").strip('"')
     if value.type == "version":
-        text = text.removeprefix("v")
+        return any(_occurs(prefix + text.removeprefix("v"), message) for prefix in ("", "v"))
     if value.type == "location":  # "line 88 of a.py" and "a.py:88" are one
         return all(_occurs(part, message) for part in re.split(r"[:#]l?", text) if part)
     return _occurs(text, message)

@@ -72,7 +72,7 @@ def _spaced_row(name: str, pattern: str, *, free: bool = False) -> Grammar:
 
 
 TOKENS: tuple[Grammar, ...] = (
-    _row("url", rf"[A-Za-z][A-Za-z0-9+.\-]{{1,15}}(?::|\[:\])//{_URL}{{0,2000}}{_URL_END}", free=True),
+    _row("url", rf"[A-Za-z][A-Za-z0-9+\-]{{1,15}}(?::|\[:\])//{_URL}{{0,2000}}{_URL_END}", free=True),
     _row("email", r"[A-Za-z0-9._%+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}", free=True),
     _row(
         "url",

@@ -2,6 +2,7 @@
 
 import re
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+\-]{0,30})://", re.ASCII)
 _BARE_DOT = re.compile(r"(?<!\[)\.(?!\])")
 _AUTHORITY_ENDS = re.compile(r"[/?#]")
 
@@ -14,10 +15,11 @@ def host_of(url: str) -> str:
 def defang(url: str) -> str:
     """Write a URL so that no program links or fetches it: `hxxps://evil[.]example/x`. Idempotent."""
     scheme, authority, rest = _split(url)
-    if scheme.lower() in ("http", "https"):
-        scheme = "hxxp" + scheme[4:].lower()
-    start = f"{scheme}://" if scheme.startswith("hxxp") else f"{scheme}[:]//" if scheme else ""
-    return start + _BARE_DOT.sub("[.]", authority) + rest
+    if scheme.lower() in ("http", "https", "hxxp", "hxxps"):
+        start = f"hxxp{scheme[4:].lower()}://"
+    else:
+        start = scheme and f"{scheme}[:]//"
+    return start + _BARE_DOT.sub("[.]", authority) + rest.replace("://", "[:]//")
 
 
 def is_shown_safely(url: str, hosts: frozenset[str]) -> bool:
@@ -27,9 +29,8 @@ def is_shown_safely(url: str, hosts: frozenset[str]) -> bool:
 
 def _split(url: str) -> tuple[str, str, str]:
     """Return scheme (empty where there is none), authority and the rest."""
-    scheme, found, after = url.partition("://")
-    if not found:
-        scheme, after = "", url
-    if end := _AUTHORITY_ENDS.search(after):
-        return scheme, after[: end.start()], after[end.start() :]
-    return scheme, after, ""
+    scheme = _SCHEME.match(url)
+    after = url[scheme.end() :] if scheme else url
+    end = _AUTHORITY_ENDS.search(after)
+    at = end.start() if end else len(after)
+    return scheme[1] if scheme else "", after[:at], after[at:]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from governor.errors import NotYoursError, StoreError
+from governor.errors import StoreError
 from governor.message import PauseReason, Switch
 from governor.supervision.freshness import typed_go
 from governor.supervision.operations import GoAnswer, LinkNow, Post
@@ -128,7 +128,7 @@ class MemoryOperations:
 
     def _chosen(self, peer: str | None) -> list[str]:
         if peer is not None and peer not in self.links:
-            raise NotYoursError(f"There is no peer {peer!r}.")
+            return []
         return list(self.links) if peer is None else [peer]
 
     def _go(

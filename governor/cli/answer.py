@@ -4,45 +4,43 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from governor.errors import GovernorError
+from governor.cli.failure import Exit, told
 
-FAILED = 1
-"""Exit code of a command that could not do its work; 2 is argparse's, for wrong usage."""
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command has to say: the same facts as lines and as a JSON document."""
+class Answer(NamedTuple):
+    """What a command has to say: the same facts as lines and as a JSON document.
+
+    `notes` are lines for people only: they go to standard error, so that `lines` can be piped on.
+    """
 
     lines: Sequence[str]
     document: dict[str, Any]
-    code: int = 0
+    code: int = Exit.OK
+    notes: Sequence[str] = ()
 
 
 def answering(work: Callable[[argparse.Namespace], Answer]) -> Callable[[argparse.Namespace], int]:
     """Make an argparse `func` of work: print its answer or its error, return the exit code.
 
     With `--json` standard output holds one JSON object: the document with `"ok"`, or
-    `{"ok": false, "error": CODE, "message": TEXT}`.
+    `{"ok": false, "error": CODE, "message": TEXT, "reason": REASON or null}`.
     """
 
-    def func(args: argparse.Namespace) -> int:
-        try:
-            answer = work(args)
-        except GovernorError as error:
-            if args.json:
-                print(json.dumps({"ok": False, "error": error.code, "message": error.message}))
-            else:
-                print(f"governor: {error.message}", file=sys.stderr)
-            return FAILED
+    def give(args: argparse.Namespace) -> int:
+        answer = work(args)
         if args.json:
-            print(json.dumps({"ok": answer.code == 0, **answer.document}))
-        else:
-            for line in answer.lines:
-                print(line)
+            print(json.dumps({"ok": answer.code == Exit.OK, **answer.document}))
+            return answer.code
+        for line in answer.lines:
+            print(line)
+        sys.stdout.flush()
+        for note in answer.notes:
+            print(note, file=sys.stderr)
         return answer.code
 
-    return func
+    return lambda args: told(lambda: give(args), as_json=args.json)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from governor.cli.answer import FAILED, Answer, answering
+from governor.cli.answer import Answer, answering
+from governor.cli.arguments import add_json
+from governor.cli.failure import Exit
 from governor.cli.service_machine import Machine, check_code, check_home, check_initialised
 from governor.cli.service_managers import Launchd, Manager, Systemd
 from governor.cli.service_template import Service, read_template, render_plist, render_unit
@@ -14,7 +16,7 @@ from governor.cli.whole_file import write_whole
 from governor.errors import LocalError
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+    from governor.cli.answer import Subparsers
 
 GROUP = "governor-agents"
 """The group whose members may reach the socket of a system service."""
@@ -24,12 +26,12 @@ GROUP = "governor-agents"
 class Place:
     """How one kind of service is kept: its template, its file, the defaults of a system service.
 
-    `file` and `home` are below the user's home for a user's service, below `/` for the system's.
+    `file` is below the user's home for a user's service; it and `home` are below `/` for the system's.
     """
 
     template: str
     file: str
-    home: str
+    home: str | None = None
     user: str | None = None
 
 
@@ -37,7 +39,6 @@ PLACES = {
     ("darwin", False): Place(
         "launchd/local.bridge-governor.agent.plist",
         "Library/LaunchAgents/local.bridge-governor.agent.plist",
-        ".bridge-governor",
     ),
     ("darwin", True): Place(
         "launchd/local.bridge-governor.daemon.plist",
@@ -45,9 +46,7 @@ PLACES = {
         "var/db/bridge-governor",
         "_governor",
     ),
-    ("linux", False): Place(
-        "systemd/governor-user.service", ".config/systemd/user/governor.service", ".bridge-governor"
-    ),
+    ("linux", False): Place("systemd/governor-user.service", ".config/systemd/user/governor.service"),
     ("linux", True): Place(
         "systemd/governor.service",
         "etc/systemd/system/governor.service",
@@ -55,6 +54,9 @@ PLACES = {
         "governor",
     ),
 }
+
+_USUAL_HOME = ".bridge-governor"
+"""Where a user's governor lives unless another home is named."""
 
 _HIDDEN_FROM_UNIT = ("home", "root", "run/user")
 """What ProtectHome=yes in the system unit hides."""
@@ -79,7 +81,7 @@ def add_parsers(subparsers: "Subparsers", machine: Callable[[], Machine] = Machi
         )
         if parser is not status:
             parser.add_argument("--dry-run", action="store_true", help="show what would be done, do nothing")
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_json(parser)
 
 
 def _on(
@@ -126,11 +128,8 @@ def _uninstall(args: argparse.Namespace, machine: Machine) -> Answer:
     _check_account(machine, system=args.system)
     manager.stop()
     state = "absent" if _read(file) is None else "removed"
-    try:
-        file.unlink(missing_ok=True)
-        manager.forget()
-    except OSError as error:
-        raise LocalError(f"{file} cannot be removed: {error.strerror}. Mend that and try again.") from None
+    file.unlink(missing_ok=True)
+    manager.forget()
     return Answer(
         [f"{state}: {file}", "The governor's home is untouched."], {"state": state, "file": str(file)}
     )
@@ -157,7 +156,7 @@ def _status(args: argparse.Namespace, machine: Machine) -> Answer:
             "detail": status.detail,
             "file": str(file),
         },
-        code=0 if status.running else FAILED,
+        code=Exit.OK if status.running else Exit.FAILED,
     )
 
 
@@ -175,10 +174,10 @@ def _kept(machine: Machine, *, system: bool) -> tuple[Place, Path, Manager]:
 
 
 def _service(args: argparse.Namespace, machine: Machine, place: Place) -> Service:
-    default = (machine.root if args.system else machine.user_home) / place.home
+    usual = args.home == machine.user_home / _USUAL_HOME
     return Service(
         program=machine.program,
-        home=Path(machine.environ.get("GOVERNOR_HOME") or default).absolute(),
+        home=(machine.root / place.home if place.home and usual else args.home).absolute(),
         user=(args.user or place.user) if args.system else None,
         group=(args.group or GROUP) if args.system else None,
     )
@@ -206,7 +205,7 @@ def _check_service(service: Service, machine: Machine) -> None:
     ):
         raise LocalError(
             f"The system service cannot see {service.home}. Use a home outside people's homes, such as "
-            f"{machine.root / PLACES['linux', True].home}"
+            f"/{PLACES['linux', True].home}"
         )
 
 
@@ -215,8 +214,6 @@ def _read(file: Path) -> bytes | None:
         return file.read_bytes()
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise LocalError(f"{file} cannot be read: {error.strerror}. Mend that and try again.") from None
 
 
 def _flag(args: argparse.Namespace) -> str:

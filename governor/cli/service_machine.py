@@ -7,7 +7,7 @@ import stat
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,6 @@ class Machine:
     platform: str
     uid: int
     user_home: Path
-    environ: Mapping[str, str]
     program: Path
     code: tuple[Path, ...]
     run: Runner
@@ -50,7 +49,6 @@ class Machine:
             platform=sys.platform,
             uid=os.getuid(),
             user_home=Path.home(),
-            environ=os.environ,
             program=program.absolute(),
             code=(program.absolute(), Path(sys.executable), Path(governor.__file__).parent),
             run=CommandRunner({**os.environ, "PATH": _SYSTEM_PATH}),

@@ -7,20 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from governor.cli.answer import Answer, answering
+from governor.cli.arguments import add_json
 from governor.cli.skill_folders import CLIENTS, Finding, inspect, installed, skills_folder, write
 from governor.cli.skill_template import render_skill, skill_name
 from governor.errors import GovernorError, LocalError
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no other name
+    from governor.cli.answer import Subparsers
 
-RemoteAgents = Callable[[], list[str]]
-"""Names the agents of all confirmed peers: `eva`, or `eva@eva-host` where two peers have an eva."""
+RemoteAgents = Callable[[Path], list[str]]
+"""Names the agents of all confirmed peers of a home: `eva`, or `eva@eva-host` where two peers have an eva."""
 
 _DONE = {Finding.ABSENT: "created", Finding.OUTDATED: "updated", Finding.CURRENT: "unchanged"}
 
 
-def add_parsers(subparsers: "Subparsers", remote_agents: RemoteAgents) -> None:
+def paired_agents(home: Path) -> list[str]:
+    """Return the names of the agents of all confirmed peers of a home, each as short as is clear."""
+    from governor.cli.opened import opened  # noqa: PLC0415 - loads the database
+    from governor.directory.routes import short_names  # noqa: PLC0415 - as above
+
+    with opened(home) as it, it.store.reading() as uow:
+        return short_names(uow)
+
+
+def add_parsers(subparsers: "Subparsers", remote_agents: RemoteAgents = paired_agents) -> None:
     """Register `skills install` and `skills list`; `remote_agents` is asked only when needed."""
     commands = subparsers.add_parser(
         "skills", help="give your agents a skill for each remote agent"
@@ -48,7 +58,7 @@ def add_parsers(subparsers: "Subparsers", remote_agents: RemoteAgents) -> None:
     listing.set_defaults(func=answering(_list))
 
     for parser in (install, listing):
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_json(parser)
 
 
 def _agent(value: str) -> str:
@@ -65,7 +75,7 @@ def _folder(client: str) -> Path:
 
 def _install(args: argparse.Namespace, remote_agents: RemoteAgents) -> Answer:
     folder: Path = args.dir or _folder(args.client)
-    agents = args.agents or remote_agents()
+    agents = args.agents or remote_agents(args.home)
     if not agents:
         raise LocalError(
             "No confirmed peer has an agent yet. Pair first (governor pair offer), or name one: --peer-agent NAME"

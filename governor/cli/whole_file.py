@@ -1,7 +1,6 @@
 """Writes a file so that nobody ever sees half of it."""
 
 import os
-import tempfile
 from pathlib import Path
 
 
@@ -11,13 +10,13 @@ def write_whole(path: Path, content: bytes, mode: int) -> None:
     Missing parent folders are made. Raises OSError and leaves what was there if it cannot.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
-    fresh = Path(name)
+    fresh = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(descriptor)
+            os.fsync(stream.fileno())
         fresh.chmod(mode)
         fresh.replace(path)
     except OSError:

@@ -85,7 +85,7 @@ def join(uow: UnitOfWork, grant: str, now: datetime, secret: NewSecret = new_sec
     agent = find(uow, row.agent) if row else None
     if row is None or agent is None or row.used_at or now > row.expires_at:
         raise CredentialError(
-            "This grant is unknown, used or expired. Ask for a new one: governor agent token NAME"
+            "This grant is unknown, used or expired. Ask for a new one: governor agent token NAME --grant"
         )
     row.used_at = now
     token = f"bgt_{secret()}"
@@ -98,7 +98,7 @@ def who_is(uow: UnitOfWork, token: str) -> str:
     """Return the name of the agent with this token; raises CredentialError."""
     row = uow.one(Agent, Agent.token_sha256 == hash_of(token))
     if row is None or row.removed_at is not None:
-        raise CredentialError
+        raise CredentialError("This token is not known here (any more). Ask for another: governor agent token NAME")
     return row.name
 
 

@@ -84,14 +84,20 @@ def accept_offer(uow: UnitOfWork, host: Host, line: str, now: datetime, *, loopb
 
 def confirm(uow: UnitOfWork, name: str, now: datetime) -> bool:
     """Make the link usable (it still awaits GO); False when it was confirmed before."""
-    peer = uow.get(Peer, name)
-    if peer is None or peer.state == "revoked":
-        raise NotYoursError(f"No peer {name!r} waits to be confirmed. See them: governor peers")
-    if peer.state == "confirmed":
+    peer = unconfirmed(uow, name)
+    if peer is None:
         return False
     peer.state, peer.confirmed_at = "confirmed", now
     append(uow, now, Entry(AuditEvent.PEER_CONFIRMED, peer=name))
     return True
+
+
+def unconfirmed(uow: UnitOfWork, name: str) -> Peer | None:
+    """Return a peer that waits to be confirmed; None when it was before. Raises NotYoursError."""
+    peer = uow.get(Peer, name)
+    if peer is None or peer.state == "revoked":
+        raise NotYoursError(f"No peer {name!r} waits to be confirmed. See them: governor peers")
+    return None if peer.state == "confirmed" else peer
 
 
 def own_phrase(uow: UnitOfWork) -> str:

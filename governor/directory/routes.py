@@ -1,5 +1,6 @@
 """From a name an agent uses (`eva`, `eva@eva-host`) to the one link it means."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from governor.directory.agents import local_agents
@@ -31,6 +32,13 @@ def find_route(uow: UnitOfWork, to: str) -> Route | None:
 def remote_agents(uow: UnitOfWork) -> list[str]:
     """Return the full names of the agents of all confirmed peers, sorted."""
     return sorted(route.recipient for route in _routes(uow))
+
+
+def short_names(uow: UnitOfWork) -> list[str]:
+    """Return each remote agent by the shortest name that means it alone here: `eva`, else `eva@eva-host`."""
+    full = remote_agents(uow)
+    taken = Counter([name.partition("@")[0] for name in full] + local_agents(uow))
+    return [short if taken[short := name.partition("@")[0]] == 1 else name for name in full]
 
 
 def known_names(uow: UnitOfWork) -> list[str]:

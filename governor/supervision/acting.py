@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from governor.clock import Clock
-from governor.errors import NotYoursError
 from governor.supervision import answers, freshness
 from governor.supervision.commands import Command, Word, parse
 from governor.supervision.operations import Operations
@@ -62,18 +61,21 @@ class Acting:
         """Record each update and act on it, STOPs first; raise `StoreError` if one cannot be recorded.
 
         A GO is acted on at most once: the record comes before the act. A STOP is acted on at least once:
-        also when it is known already (a crash may have come in between) or cannot be recorded.
+        also when it is known already (a crash may have come in between) or cannot be recorded. A GO that
+        a STOP of the same batch overtakes was said before it and opens nothing, whatever the clocks say.
         `empty_at` is when Telegram's queue was last known to hold nothing older than this batch.
         """
+        last_stop = 0
         for heard in sorted(batch, key=lambda heard: self._rank(heard.meaning)):
             stop = self._stop_in(heard.meaning)
             try:
                 new = await self._operations.record_update(self._me.bot_id, heard.update_id)
             finally:
                 if stop is not None:
+                    last_stop = max(last_stop, heard.update_id)
                     await self._stop(*stop)
             if new and stop is None:
-                await self._act(heard.meaning, empty_at)
+                await self._act(heard.meaning, empty_at, overtaken=heard.update_id < last_stop)
 
     def _rules(self) -> Authority:
         return Authority(self._posting.chat_id, self._operator_ids)
@@ -104,18 +106,17 @@ class Acting:
         return command.peer, self._who(meaning.sender)
 
     async def _stop(self, peer: str | None, who: str) -> None:
-        try:
-            links = await self._operations.stop(peer, who)
-        except NotYoursError:  # "stop please": a brake does not ask who Please is
+        links = await self._operations.stop(peer, who)
+        if not links and peer is not None:  # "stop please": a brake does not ask who Please is
             links = await self._operations.stop(None, who)
         self._posting.answer(answers.of_status(links))
 
-    async def _act(self, meaning: Meaning, empty_at: datetime | None) -> None:
+    async def _act(self, meaning: Meaning, empty_at: datetime | None, *, overtaken: bool) -> None:
         match meaning:
             case Said():
-                await self._said(meaning)
+                await self._said(meaning, overtaken=overtaken)
             case Pressed():
-                await self._pressed(meaning, empty_at)
+                await self._pressed(meaning, empty_at, overtaken=overtaken)
             case Reacted(sender=sender, at=at):
                 await self._watched(sender, at)
             case Migrated(old_chat_id=old, new_chat_id=new):
@@ -128,7 +129,7 @@ class Acting:
             case _:
                 pass
 
-    async def _said(self, said: Said) -> None:
+    async def _said(self, said: Said, *, overtaken: bool) -> None:
         command = self._command(said)
         if command is None:
             await self._watched(said.sender, said.said_at)
@@ -138,29 +139,29 @@ class Acting:
         if doubt is not None:
             await self._refuse(who, command.word, doubt)
         elif command.word is Word.GO:
-            await self._go(command.peer, who, said)
+            await self._go(command.peer, who, said, overtaken=overtaken)
         elif command.word is Word.STATUS:
             self._posting.answer(self._with_sight(answers.of_status(await self._operations.status())))
         else:
             self._posting.answer(self._with_sight(answers.HELP))
 
-    async def _go(self, peer: str | None, who: str, said: Said) -> None:
+    async def _go(self, peer: str | None, who: str, said: Said, *, overtaken: bool) -> None:
         await self._watched(said.sender, said.said_at)
         stale = freshness.typed_go(said.said_at, self._clock.now())
+        if overtaken:
+            stale = freshness.Stale.BEFORE_CLOSING
         if stale is not None:
             await self._refuse(who, Word.GO, stale)
             return
-        try:
-            done = await self._operations.go(peer, who, version=None, said_at=said.said_at)
-        except NotYoursError as error:
-            self._posting.answer(error.message)
-        else:
-            self._posting.answer(answers.of_go(done))
+        done = await self._operations.go(peer, who, version=None, said_at=said.said_at)
+        self._posting.answer(answers.of_go(done, peer))
 
-    async def _pressed(self, pressed: Pressed, empty_at: datetime | None) -> None:
+    async def _pressed(self, pressed: Pressed, empty_at: datetime | None, *, overtaken: bool) -> None:
         who = self._who(pressed.sender)
         doubt = may(Act.GO, pressed.sender, self._rules()).reason
         stale = freshness.pressed_go(empty_at, self._clock.now())
+        if overtaken:
+            stale = freshness.Stale.BEFORE_CLOSING
         button = read_button(pressed.data)
         if doubt in _UNANSWERED:
             return
@@ -171,12 +172,8 @@ class Acting:
             return
         await self._operations.acted(empty_at, who)  # it was pressed after that, nobody knows when
         peer, version = button
-        try:
-            done = await self._operations.go(peer, who, version=version, said_at=None)
-        except NotYoursError as error:
-            done, text = [], error.message
-        else:
-            text = answers.of_go(done)
+        done = await self._operations.go(peer, who, version=version, said_at=None)
+        text = answers.of_go(done, peer)
         spent = not any(answer.link.version == version for answer in done)
         self._posting.answer_press(pressed.press_id, text, pressed.message_id if spent else None)
         self._posting.answer(text)

@@ -31,11 +31,12 @@ _REFUSALS: dict[str, str] = {
     Doubt.AUTOMATIC: "A scheduled or automatic message does not count. Write it yourself, now.",
     Stale.TOO_OLD: "That GO was more than 60 s old. Nothing was opened; say GO again.",
     Stale.CLOCKS_DIFFER: "That GO is dated in the future. Nothing was opened; set this host's clock right.",
+    Stale.BEFORE_CLOSING: "That GO came before a STOP. Nothing was opened; say GO again if you still mean it.",
     Stale.NOT_POLLED: "It is not certain when that button was pressed. Nothing was opened; press it again, or say GO.",
     UNKNOWN_BUTTON: "This button is not known here. Use the latest one, or say GO.",
 }
 
-_PAUSES = {
+_PAUSES: dict[PauseReason, str] = {
     PauseReason.AWAITING_FIRST_GO: "new: needs a GO with its name",
     PauseReason.UNWATCHED: "no human activity",
     PauseReason.SLEPT: "this host slept",
@@ -45,6 +46,7 @@ _PAUSES = {
     PauseReason.RIVAL_POLLER: "another program polls with this bot's token",
     PauseReason.UNSEEN: "the exchanges could not be shown here",
     PauseReason.SETTINGS_LOOSENED: "a limit was loosened in the settings",
+    PauseReason.STOP_FILE: "a file named STOP lies in the governor's home",
 }
 
 _GO_REFUSALS: dict[str, str] = {
@@ -63,8 +65,10 @@ def of_status(links: Sequence[LinkNow]) -> str:
     return "\n".join(map(link_line, links)) or NO_LINKS
 
 
-def of_go(answers: Sequence[GoAnswer]) -> str:
-    """Return what a GO did to each link concerned."""
+def of_go(answers: Sequence[GoAnswer], peer: str | None) -> str:
+    """Return what a GO did to each link concerned; `peer` is the one it named."""
+    if not answers and peer is not None:
+        return f"There is no link to {peer}. STATUS shows the links."
     return "\n".join(map(_go_line, answers)) or NO_LINKS
 
 

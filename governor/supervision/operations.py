@@ -72,10 +72,7 @@ class Operations(Protocol):
         ...
 
     async def stop(self, peer: str | None, who: str) -> list[LinkNow]:
-        """Stop one link, or all (None); return those links as they are now.
-
-        Raise `NotYoursError` if there is no such link.
-        """
+        """Stop one link, or all (None); return those links as they are now, none if there is no such link."""
         ...
 
     async def go(
@@ -85,7 +82,7 @@ class Operations(Protocol):
 
         `version` is the one a button was made for, `said_at` the date of a typed GO, to be compared
         with the closing (`freshness.typed_go`) in the same transaction. Exactly one of them is given.
-        Return one answer per link concerned. Raise `NotYoursError` if there is no such link.
+        Return one answer per link concerned, none if there is no such link.
         """
         ...
 

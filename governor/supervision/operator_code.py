@@ -50,11 +50,11 @@ def enroll_anew(store: Store, home: Path, now: datetime, code: str, new_secret: 
     check_code(store, home, now, code)
     with store.begin() as uow:
         row = uow.get(OperatorCode, 1)
-        secret = new_secret()
-        write_private(secret_file(home), f"{secret}\n".encode())
         if row is not None:
-            row.enrolled_at, row.last_step = now, 0
+            row.enrolled_at = now  # the last step stays: should the file not follow, no old code counts twice
         append(uow, now, Entry(AuditEvent.OPERATOR_ENROLLED, reason="anew"))
+    secret = new_secret()
+    write_private(secret_file(home), f"{secret}\n".encode())
     return secret
 
 

@@ -43,6 +43,12 @@ class Switched:
     refusal: str | None = None
 
 
+def check_link(store: Store, peer: str | None) -> None:
+    """Raise NotYoursError if a peer is named that there is no link to."""
+    with store.reading() as uow:
+        _chosen(uow, peer)
+
+
 def give_go(store: Store, host: Host, go: Go) -> list[Switched]:
     """Open one link or all; raises NotYoursError for an unknown peer."""
     now = host.clock.now()

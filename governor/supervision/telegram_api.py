@@ -31,6 +31,7 @@ from telegram.error import (
     TelegramError,
 )
 from telegram.request import HTTPXRequest
+from telegram.warnings import PTBDeprecationWarning
 
 from governor.supervision.telegram_errors import (
     MovedError,
@@ -45,6 +46,9 @@ from governor.supervision.telegram_text import TelegramText, button_data
 from governor.supervision.telegram_updates import ADMIN_STATUSES, KINDS, Meaning, Unknown, meaning
 
 log = structlog.get_logger(__name__)
+
+# The library says at each 429 that this number will become a timedelta; `_wait_for` takes both.
+warnings.filterwarnings("ignore", message=r".*`retry_after`.*", category=PTBDeprecationWarning)
 
 _NOTE_LENGTH = 200
 """How many characters may be shown to who pressed a button."""
@@ -215,9 +219,7 @@ def _may_have_arrived(error: TelegramError) -> bool:
 
 
 def _wait_for(error: RetryAfter) -> timedelta:
-    with warnings.catch_warnings():  # a number of seconds by default, announced to become a timedelta
-        warnings.simplefilter("ignore")
-        wait: Any = error.retry_after
+    wait: Any = error.retry_after
     return wait if isinstance(wait, timedelta) else timedelta(seconds=wait)
 
 

@@ -58,7 +58,7 @@ class TelegramText:
 
 def units(text: str) -> int:
     """Return the length of `text` in UTF-16 code units."""
-    return len(text) + sum(c > "\uffff" for c in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def visible(text: str) -> str:
@@ -137,9 +137,9 @@ def _cuts(text: str) -> Iterator[tuple[int, int]]:
     """Yield the [start, end) of each message, in code points; each end follows a line if it can."""
     start = 0
     while start < len(text):
-        end, room = start, _ROOM
-        while end < len(text) and room >= (width := units(text[end])):
-            end, room = end + 1, room - width
+        end = min(len(text), start + _ROOM)
+        while (excess := units(text[start:end]) - _ROOM) > 0:
+            end -= (excess + 1) // 2  # a character is at most two units, so this is never too many
         if end < len(text):
             end = text.rfind("\n", max(start, end - _LINE_WITHIN), end) + 1 or end
         yield start, end

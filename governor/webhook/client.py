@@ -128,9 +128,12 @@ class _Line:
 class PeerClient:
     """POSTs to peers, showing the TLS certificate in the PEM file `own` (key and certificate)."""
 
-    def __init__(self, own: Path, *, allow_loopback: bool = False) -> None:
+    def __init__(
+        self, own: Path, *, allow_loopback: bool = False, answer_within: timedelta = ANSWER_WITHIN
+    ) -> None:
         self._own = own
         self._allow_loopback = allow_loopback
+        self._answer_within = answer_within
         self._lines: dict[str, _Line] = {}
 
     async def post(
@@ -144,7 +147,7 @@ class PeerClient:
         line = await self._line(peer)
         begun = False
         try:
-            async with asyncio.timeout(ANSWER_WITHIN.total_seconds()) as limit:
+            async with asyncio.timeout(self._answer_within.total_seconds()) as limit:
                 line.under_way.add(limit)
                 try:
                     async with contextlib.nullcontext() if urgent else line.places:
@@ -258,6 +261,7 @@ def _seconds(value: str) -> timedelta | None:
 
 def _date(value: str) -> datetime | None:
     try:
-        return parsedate_to_datetime(value).astimezone(UTC)
+        at = parsedate_to_datetime(value)
+        return at.astimezone(UTC) if at.tzinfo is not None else None
     except (ValueError, TypeError, OverflowError):
         return None

@@ -35,6 +35,8 @@ SIGNATURES_LIMIT: Final = 4
 KEY_LENGTH: Final = 32
 SIGNATURE_LENGTH: Final = 64
 
+# Eight points of the curve have an order of at most 8. As a public key each accepts signatures that
+# can be made up for any text, so whoever offers one can deny everything and be played by anybody.
 _P: Final = 2**255 - 19
 _Y: Final = 2**255 - 1  # the bits of a public key that are its y (RFC 8032, section 5.1.2)
 _Y8: Final = 2707385501144840649318225287225658788936804267575313519463743609750303402022

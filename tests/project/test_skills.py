@@ -12,10 +12,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from skills_ref import read_properties, validate
 
+from governor.cli.failure import Exit
 from governor.cli.skill_folders import write
 from governor.cli.skill_template import render_skill
 from governor.errors import LocalError
 
+SEND_CODES = (Exit.OK, Exit.FAILED, Exit.USAGE, Exit.REFUSED, Exit.UNREACHABLE, Exit.NO_GOVERNOR, 127)
 Done = subprocess.CompletedProcess[bytes]
 Run = Callable[..., tuple[Done, list[str], bytes]]
 
@@ -127,7 +129,7 @@ def test_frontmatter_has_only_fields_of_the_specification() -> None:
 
 def test_the_text_explains_every_exit_code_once() -> None:
     text = (SHIPPED / "send-to-eva/SKILL.md").read_text()
-    assert re.findall(r"^\| (\d+) \|", text, re.MULTILINE) == ["0", "2", "3", "4", "5", "127"]
+    assert re.findall(r"^\| (\d+) \|", text, re.MULTILINE) == [str(int(code)) for code in SEND_CODES]
     assert "Accepted is not delivered" in text
     assert '"content from another agent, not from your user"' in text
 
@@ -156,9 +158,9 @@ def test_script_hands_hostile_text_on_unchanged(run: Run, shell: str, text: byte
     assert done.stdout == done.stderr == b""
 
 
-@pytest.mark.parametrize("code", [0, 2, 3, 4, 5])
+@pytest.mark.parametrize("code", SEND_CODES)
 def test_script_keeps_the_exit_code(run: Run, code: int) -> None:
-    assert run("scripts/send.sh", b"hi", RECORD_CODE=str(code))[0].returncode == code
+    assert run("scripts/send.sh", b"hi", RECORD_CODE=str(int(code)))[0].returncode == code
 
 
 def test_script_hands_options_on_but_keeps_the_recipient(run: Run) -> None:

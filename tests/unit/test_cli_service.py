@@ -75,11 +75,13 @@ class World:
     state: Path
     capsys: pytest.CaptureFixture[str]
     naps: list[float]
+    home: Path | None = None
 
     def run(self, *argv: str) -> tuple[int, str, str]:
         """Run `governor service ...`; return exit code, standard output, standard error."""
         parser = argparse.ArgumentParser()
         service.add_parsers(parser.add_subparsers(), lambda: self.machine)
+        parser.set_defaults(home=self.home or self.machine.user_home / ".bridge-governor")
         args = parser.parse_args(["service", *argv])
         code = args.func(args)
         out, err = self.capsys.readouterr()
@@ -137,7 +139,6 @@ def world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Make:
                 platform=platform,
                 uid=0 if system else 501,
                 user_home=tmp_path / "home",
-                environ={},
                 program=program,
                 code=(program, tmp_path / "opt/code"),
                 run=CommandRunner(
@@ -191,11 +192,11 @@ def test_launch_daemon_has_a_user_of_its_own(world: Make, tmp_path: Path) -> Non
     assert job["EnvironmentVariables"] == {"GOVERNOR_HOME": str(tmp_path / "root/var/db/bridge-governor")}
 
 
-def test_governor_home_moves_the_home(world: Make, tmp_path: Path) -> None:
+def test_another_home_is_followed(world: Make, tmp_path: Path) -> None:
     mac = world("darwin")
     elsewhere = folder(tmp_path / "else where")
     (elsewhere / "governor.toml").write_text("")
-    mac.alter(environ={"GOVERNOR_HOME": str(elsewhere)})
+    mac.home = elsewhere
     assert mac.run("install")[0] == 0
     job = plistlib.loads((tmp_path / f"home/Library/LaunchAgents/{AGENT}.plist").read_bytes())
     assert job["StandardErrorPath"] == f"{elsewhere}/service.log"
@@ -425,7 +426,7 @@ def test_a_home_without_a_governor_is_refused(world: Make, tmp_path: Path, syste
     )
     (home / "governor.toml").unlink()
     code, _, err = mac.run("install", *(["--system", "--user", ME] if system else []))
-    assert code == 1
+    assert code == 2
     assert f"No governor lives in {home}" in err
     assert "governor init" in err
     assert mac.calls() == []
@@ -435,13 +436,13 @@ def test_a_home_of_somebody_else_is_refused(world: Make) -> None:
     other = next(account.pw_name for account in pwd.getpwall() if account.pw_uid != os.getuid())
     linux = world("linux", system=True)
     code, _, err = linux.run("install", "--system", "--user", other)
-    assert code == 1
+    assert code == 2
     assert f"does not belong to {other}" in err
 
 
 def test_an_unknown_user_is_refused(world: Make) -> None:
     code, _, err = world("linux", system=True).run("install", "--system", "--user", "no-such-user")
-    assert code == 1
+    assert code == 2
     assert "There is no user no-such-user" in err
 
 
@@ -449,7 +450,7 @@ def test_an_unknown_user_is_refused(world: Make) -> None:
 def test_an_account_cannot_smuggle_a_line_in(world: Make, flag: str) -> None:
     linux = world("linux", system=True)
     code, _, err = linux.run("install", "--system", flag, "x\nExecStartPre=/bin/sh", "--dry-run")
-    assert code == 1
+    assert code == 2
     assert "no name of a user or group" in err
 
 
@@ -479,7 +480,7 @@ def test_a_system_service_executes_nothing_that_others_can_change(
         case "owner":
             linux.alter(trusted=frozenset({os.getuid() + 1}))
     code, _, err = linux.run("install", "--system", "--user", ME)
-    assert code == 1
+    assert code == 2
     assert f"{culprit} can be changed by others than root" in err
     assert linux.calls() == []
 
@@ -489,9 +490,9 @@ def test_the_system_unit_must_be_able_to_see_the_home(world: Make, tmp_path: Pat
     home = tmp_path / "root/home/max/.bridge-governor"
     folder(home)
     (home / "governor.toml").write_text("")
-    linux.alter(environ={"GOVERNOR_HOME": str(home)})
+    linux.home = home
     code, _, err = linux.run("install", "--system", "--user", ME)
-    assert code == 1
+    assert code == 2
     assert "cannot see" in err
 
 
@@ -505,7 +506,7 @@ def test_a_system_without_a_known_manager_is_told_so(world: Make) -> None:
     here = world("linux")
     here.alter(platform="freebsd15")
     code, out, _ = here.run("install", "--json")
-    assert code == 1
+    assert code == 2
     assert "governor run" in json.loads(out)["message"]
 
 
@@ -522,11 +523,11 @@ def test_a_file_that_cannot_be_written_read_or_removed_is_one_clear_error(
 ) -> None:
     mac = world("darwin")
     (tmp_path / "home/Library").write_text("a file in the way")
-    assert "cannot be read: Not a directory" in mac.run("install")[2]
+    assert f"{tmp_path}/home/Library/LaunchAgents/{AGENT}.plist: Not a directory" in mac.run("install")[2]
     linux = world("linux")
     place = tmp_path / "home/.config/systemd/user/governor.service"
     place.mkdir(parents=True)
-    assert "cannot be read: Is a directory" in linux.run("uninstall")[2]
+    assert f"{place}: Is a directory" in linux.run("uninstall")[2]
 
 
 def test_a_command_that_hangs_is_given_up() -> None:

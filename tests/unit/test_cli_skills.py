@@ -30,7 +30,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
     def run(*argv: object, agents: tuple[str, ...] = ("eva",)) -> tuple[int, str, str]:
         parser = argparse.ArgumentParser()
-        skills.add_parsers(parser.add_subparsers(), lambda: list(agents))
+        parser.set_defaults(home=None)
+        skills.add_parsers(parser.add_subparsers(), lambda _home: list(agents))
         args = parser.parse_args(["skills", *map(str, argv)])
         code = args.func(args)
         out, err = capsys.readouterr()
@@ -141,7 +142,7 @@ def test_what_we_did_not_write_is_left_alone_and_nothing_else_is_written(
             (place / "SKILL.md").write_bytes(render_skill("max").files["SKILL.md"])
     before = tree(tmp_path / "s")
     code, out, err = run("install", "--for", "codex", "--dir", tmp_path / "s", agents=("max", "eva"))
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert str(place) in err
     assert "Move that away" in err
     assert tree(tmp_path / "s") == before
@@ -163,14 +164,14 @@ def test_a_name_that_no_skill_can_carry_is_a_usage_error(
 
 def test_two_agents_never_share_a_skill(run: Run, tmp_path: Path) -> None:
     code, _, err = run("install", "--for", "codex", "--dir", tmp_path / "s", agents=("a-at-b", "a@b"))
-    assert code == 1
+    assert code == 2
     assert "share" in err
     assert not (tmp_path / "s").exists()
 
 
 def test_without_any_peer_the_next_step_is_named(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("install", "--for", "codex", "--dir", tmp_path / "s", "--json", agents=())
-    assert code == 1
+    assert code == 2
     answer = json.loads(out)
     assert answer["ok"] is False
     assert "governor pair offer" in answer["message"]
@@ -179,7 +180,7 @@ def test_without_any_peer_the_next_step_is_named(run: Run, tmp_path: Path) -> No
 def test_a_folder_that_cannot_be_made_is_one_clear_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, _, err = run("install", "--for", "codex", "--dir", tmp_path / "file" / "skills")
-    assert code == 1
+    assert code == 2
     assert "cannot be written" in err
     assert "--dir" in err
 
@@ -188,7 +189,8 @@ PROGRAM = """
 import argparse, sys
 from governor.cli import skills
 parser = argparse.ArgumentParser()
-skills.add_parsers(parser.add_subparsers(), lambda: ["eva"])
+parser.set_defaults(home=None)
+skills.add_parsers(parser.add_subparsers(), lambda _home: ["eva"])
 args = parser.parse_args()
 sys.exit(args.func(args))
 """
@@ -216,7 +218,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, present: bool) -> Non
         text=True,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "cannot be written: File too large" in done.stderr
     assert "Traceback" not in done.stderr
     assert tree(folder) == before
@@ -280,6 +282,6 @@ def test_a_file_that_cannot_be_replaced_leaves_no_rubbish(run: Run, tmp_path: Pa
     script.unlink()
     script.mkdir()
     code, _, err = run("install", "--for", "codex", "--dir", tmp_path / "s")
-    assert code == 1
+    assert code == 2
     assert "cannot be written: Is a directory" in err
     assert [p.name for p in script.parent.iterdir()] == ["send.sh"]

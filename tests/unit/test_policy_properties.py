@@ -28,63 +28,49 @@ RULES = Rules(cap=CAP, warn_at=2, watch_for=WATCH)
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TOLERATED = timedelta(seconds=1)
 
-# Mostly small steps forward, as life goes; jumps over the deadline; steps back, tolerated and not.
-FORWARD = st.sampled_from([0.0, 0.0, 0.4, 1, 20, 59, 60, 200, 299, 299.999, 300, 301, 4000])
-BACK = st.sampled_from([-0.4, -0.9, -1, -1.001, -2, -30, -300, -4000])
-STEPS = st.one_of(FORWARD, FORWARD, FORWARD, FORWARD, BACK)
+# Mostly small steps forward, as life goes; jumps to and over the deadline; steps back, tolerated and not.
+SMALL = [0.0, 0.4, 1.0, 5.0]
+JUMPS = [20.0, 60.0, 200.0, 299.0, 299.999, 300.0, 301.0, 4000.0]
+BACK = [-0.4, -0.9, -1.0, -1.001, -2.0, -30.0, -300.0, -4000.0]
+SECONDS = st.sampled_from([*SMALL * 6, *JUMPS, *BACK])
 
-OFFERS = st.builds(Offered, st.sampled_from(Direction), st.just(5), hops=st.sampled_from([4, 4, 4, 0, -1]))
-REASONS = st.sampled_from(PauseReason)
-PENDING = st.sampled_from([0, 0, 0, 1, 3, 4])
-CAUSES = st.sampled_from([(), (), (), (PauseReason.RIVAL_POLLER,)])
-# Lag of an activity behind the event's own time; negative: dated in the future.
-LAGS = st.sampled_from([0.0, 1, 100, 299, 300, 5000, -100])
+OFFERS = [Offered(direction, 5, hops=hops) for direction in Direction for hops in (4, 4, 4, 4, 4, 4, 0, -1)]
+CLOSERS = [StopGiven(), StopGiven(by_peer=True), *map(FaultSeen, PauseReason), PeerRevoked()]
+# Activities, by their lag behind the event's own time; negative: dated in the future.
+LAGS = [timedelta(seconds=lag) for lag in (0, 1, 100, 299, 300, 5000, -100)]
+SIMPLE_GOS = [
+    *(GoGiven(*pending) for pending in [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (0, 2), (3, 4)]),
+    GoGiven(0, 0, causes=(PauseReason.RIVAL_POLLER,)),
+]
+GOS = [
+    *SIMPLE_GOS * 2,
+    GoGiven(0, 0, bare=True),
+    *(GoGiven(0, 1, version=version) for version in range(1, 6)),
+]
 
-
-@dataclass(frozen=True)
-class Acted:
-    """An activity, dated by its lag; it becomes `HumanActed` once the time of the event is known."""
-
-    lag: float
-
-
-Step = tuple[float, Event | Acted]
-
-
-def steps(gos: st.SearchStrategy[GoGiven]) -> st.SearchStrategy[list[Step]]:
-    events: st.SearchStrategy[Event | Acted] = st.one_of(
-        OFFERS,
-        OFFERS,
-        OFFERS,
-        OFFERS,
-        gos,
-        gos,
-        st.builds(Acted, LAGS),
-        st.builds(Ticked),
-        st.builds(StopGiven, st.booleans()),
-        st.builds(FaultSeen, REASONS),
-    )
-    rarely = st.integers(0, 60).flatmap(lambda number: st.builds(PeerRevoked) if number == 60 else events)
-    return st.lists(st.tuples(STEPS, rarely), min_size=12, max_size=60)
+Drawn = Event | timedelta
+Step = tuple[float, Drawn, int]
+"""Seconds since the one before, what happens, and how often at that moment."""
 
 
-GOS = st.builds(
-    GoGiven, PENDING, PENDING, CAUSES, st.sampled_from([None, None, 1, 2, 3, 4, 5, 6]), st.booleans()
-)
-SIMPLE_GOS = st.builds(GoGiven, PENDING, PENDING, CAUSES)
+def steps(gos: list[GoGiven]) -> st.SearchStrategy[list[Step]]:
+    pool: list[Drawn] = [*OFFERS * 3, *gos, *LAGS, Ticked(), *CLOSERS]
+    repeats = st.sampled_from([1, 1, 2, CAP + 2])
+    return st.lists(st.tuples(SECONDS, st.sampled_from(pool), repeats), min_size=8, max_size=40)
 
 
 def play(sequence: list[Step], *, honest: bool = False) -> list[tuple[datetime, Event, LinkState, Decision]]:
     """Run the events on a new link; `honest` holds the clock where a step back would set it back."""
     state, clock, latest, story = LinkState(), START, START, []
-    for step, drawn in sequence:
+    for step, drawn, times in sequence:
         clock += timedelta(seconds=step)
         latest = max(latest, clock)
         now = latest if honest else clock
-        event = HumanActed(clock - timedelta(seconds=drawn.lag)) if isinstance(drawn, Acted) else drawn
-        decision = decide(state, event, RULES, now)
-        story.append((now, event, state, decision))
-        state = decision.state
+        event = HumanActed(clock - drawn) if isinstance(drawn, timedelta) else drawn
+        for _ in range(times):
+            decision = decide(state, event, RULES, now)
+            story.append((now, event, state, decision))
+            state = decision.state
     return story
 
 
@@ -210,7 +196,7 @@ TIMES = ANY_TIME | NEARBY
 ANY_STATE = st.builds(
     LinkState,
     st.sampled_from(Switch),
-    st.none() | REASONS,
+    st.none() | st.sampled_from(PauseReason),
     st.integers(1, 9),
     st.none() | TIMES,
     st.integers(0, 60),
@@ -244,13 +230,13 @@ ANY_EVENT = st.one_of(
         GoGiven,
         st.integers(0, 60),
         st.integers(0, 60),
-        st.lists(REASONS, max_size=2).map(tuple),
+        st.lists(st.sampled_from(PauseReason), max_size=2).map(tuple),
         st.none() | st.integers(1, 9),
         st.booleans(),
     ),
     st.builds(HumanActed, TIMES),
     st.builds(StopGiven, st.booleans()),
-    st.builds(FaultSeen, REASONS),
+    st.builds(FaultSeen, st.sampled_from(PauseReason)),
     st.builds(Ticked),
     st.builds(PeerRevoked),
 )

@@ -1,4 +1,6 @@
+import re
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
@@ -6,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reader.checks import _CHAT, _IMITATION, _MARKUP, _OVERRIDE, _SECOND_PERSON_ORDER, _THOUSANDS, _WORDS
+from reader.contract import READ_LIMIT
 from reader.grammar import MORE, SPACED, TOKEN_LENGTH, TOKENS, TYPES, fits, type_of, within_bounds
 from reader.normalise import _ANSI, CHAT_TOKEN, normalise
 from reader.values import find_values
@@ -161,10 +164,31 @@ PUMPS = [
     *("ignore all ", "do not ", "you must", "system ", "[ ", "] ", "![", "a.py::b", "a.py:1", "www.", "www.a", "x@y.z."),
     *("__", "A-1", "PR #", "1h", "PT1", "v1.", "--a", "$A", "1e", "fe80:", "12345 ", "\u4e2d", "e\u0301", "sha256:0"),
 ]
-PATTERNS = [
-    *(row.pattern for row in (*TOKENS, *SPACED)),
+SEARCHED = [
+    *(row.pattern for row in SPACED),
     *(_ANSI, CHAT_TOKEN, _CHAT, _IMITATION, _MARKUP, _OVERRIDE, _SECOND_PERSON_ORDER, _THOUSANDS, _WORDS),
 ]
+GENEROUS = 1.0
+"""Seconds of CPU. What is linear takes a hundredth of it, what is quadratic or worse many times it."""
+
+
+@pytest.mark.parametrize("pattern", [row.pattern for row in TOKENS], ids=lambda pattern: pattern.pattern[:40])
+def test_no_token_makes_a_pattern_backtrack_for_long(pattern: re.Pattern[str]) -> None:
+    started = time.process_time()
+    for pump in PUMPS:
+        for end in ("", "!", ".", "_"):
+            pattern.fullmatch((pump * TOKEN_LENGTH)[: TOKEN_LENGTH - 1] + end)
+    assert time.process_time() - started < GENEROUS
+
+
+@pytest.mark.parametrize("pattern", SEARCHED, ids=lambda pattern: pattern.pattern[:40])
+def test_no_text_makes_a_search_slow(pattern: re.Pattern[str]) -> None:
+    for pump in PUMPS:
+        text = f"x {(pump * READ_LIMIT)[:READ_LIMIT]} !"
+        started = time.process_time()
+        for _ in pattern.finditer(text):
+            pass
+        assert time.process_time() - started < GENEROUS, pump
 
 
 def _lines_run(work: Callable[[], object]) -> int:
@@ -188,5 +212,6 @@ def _lines_run(work: Callable[[], object]) -> int:
 @pytest.mark.parametrize("pump", PUMPS)
 @pytest.mark.parametrize("work", [find_values, normalise], ids=["find_values", "normalise"])
 def test_the_steps_grow_no_faster_than_the_text(work: Callable[[str], object], pump: str) -> None:
-    short, long = (f"x {(pump * size)[:size]} !" for size in (1_000, 4_000))
+    # both longer than a token may be, both shorter than a message may be
+    short, long = (f"x {(pump * size)[:size]} !" for size in (2_400, 9_600))
     assert _lines_run(lambda: work(long)) <= 5 * _lines_run(lambda: work(short)) + 200

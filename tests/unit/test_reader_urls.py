@@ -31,6 +31,7 @@ def test_host(url: str, host: str) -> None:
         ("ftp://evil/x", "ftp[:]//evil/x"),
         ("http://localhost:1/", "hxxp://localhost:1/"),
         ("https://me@evil.example?q=1.2", "hxxps://me@evil[.]example?q=1.2"),
+        ("https://a.example/?u=https://b.example", "hxxps://a[.]example/?u=https[:]//b.example"),
     ],
 )
 def test_defanged(url: str, shown: str) -> None:

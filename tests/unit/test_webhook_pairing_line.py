@@ -36,7 +36,7 @@ def line(**changes: object) -> str:
     return encode_offer(dataclasses.replace(OFFER, **changes), MAX)  # type: ignore[arg-type]
 
 
-def forged(**changes: Any) -> str:
+def forged(**changes: object) -> str:
     """Return a line whose document has other values, rightly signed."""
     document = to_json(from_json(from_base64url(LINE.removeprefix(PREFIX).split(".")[0])) | changes)
     return f"{PREFIX}{to_base64url(document)}.{to_base64url(sign_in_context(MAX, Context.PAIRING, document))}"

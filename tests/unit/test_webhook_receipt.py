@@ -75,7 +75,7 @@ def test_the_wire_log_names_the_host_the_peer_and_the_order() -> None:
     assert genesis(MAX_FP, EVA_FP) != genesis(EVA_FP, MAX_FP)
     first = next_head(HEAD, Direction.IN, "m_1", HASH)
     assert first == next_head(HEAD, Direction.IN, "m_1", HASH)
-    expected = "\n".join([HEAD, "in", "m_1", HASH]).encode()
+    expected = f"{HEAD}\nin\nm_1\n{HASH}".encode()
     assert first == hashlib.sha256(b"bridge-governor/wire-log/1\n" + expected).hexdigest()
 
 

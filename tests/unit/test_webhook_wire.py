@@ -1,6 +1,8 @@
 """wire: every body we write is read as it was meant; every other body is refused with its reason."""
 
+import contextlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from governor.errors import LocalError
-from governor.message import RESERVED_NAMES, TEXT_LIMIT
-from governor.webhook.encodings import WHOLE_LIMIT, to_base64, to_instant, to_json
+from governor.message import RESERVED_NAMES, TEXT_LIMIT, Envelope, UntrustedText
+from governor.webhook.encodings import WHOLE_LIMIT, to_base64, to_instant
 from governor.webhook.incoming import (
     Incoming,
     IncomingCancel,
@@ -42,12 +44,16 @@ def control(kind: WireType, data: dict[str, Any]) -> bytes:
 
 
 def changed(
-    body: bytes, *, top: dict[str, Any] | None = None, drop: str | None = None, **data: object
+    body: bytes,
+    data: Mapping[str, object] | None = None,
+    *,
+    top: Mapping[str, object] | None = None,
+    drop: str = "",
 ) -> bytes:
     value = json.loads(body)
     value |= top or {}
     if isinstance(value["data"], dict):
-        value["data"] |= data
+        value["data"] |= data or {}
         value["data"].pop(drop, None)
     return json.dumps(value).encode()
 
@@ -74,10 +80,16 @@ def refusal(body: bytes) -> WireReason:
     TEXTS,
     st.integers(0, WHOLE_LIMIT),
 )
-def test_a_message_comes_back(sent: Any, text: str, seq: int) -> None:
+def test_a_message_comes_back(sent: Envelope, text: str, seq: int) -> None:
     body = encode_message(sent, text, from_fp=MAX_FP, to_fp=EVA_FP, seq=seq, now=NOW)
     assert decode(body, sent.id) == IncomingMessage(
-        from_fp=MAX_FP, to_fp=EVA_FP, seq=seq, at=NOW, expires_at=sent.expires_at, envelope=sent, text=text
+        from_fp=MAX_FP,
+        to_fp=EVA_FP,
+        seq=seq,
+        at=NOW,
+        expires_at=sent.expires_at,
+        envelope=sent,
+        text=UntrustedText(text),
     )
 
 
@@ -121,7 +133,7 @@ def test_a_control_webhook_that_no_peer_would_take_is_not_written(
 def test_a_text_that_cannot_cross_is_refused_on_both_sides(text: str) -> None:
     with pytest.raises(LocalError, match="UTF-8"):
         message(text)
-    assert refusal(changed(message(), text=text)) is WireReason.TEXT
+    assert refusal(changed(message(), {"text": text})) is WireReason.TEXT
 
 
 def test_the_limit_counts_code_points() -> None:
@@ -129,13 +141,13 @@ def test_the_limit_counts_code_points() -> None:
     assert decode(message(longest), "m_1").text == longest  # type: ignore[attr-defined]
     with pytest.raises(LocalError, match=str(TEXT_LIMIT)):
         message(longest + "a")
-    assert refusal(changed(message(), text=longest + "a")) is WireReason.TOO_LONG
+    assert refusal(changed(message(), {"text": longest + "a"})) is WireReason.TOO_LONG
 
 
 def test_the_body_limit_holds_the_worst_spelling_of_the_longest_text() -> None:
     agent = "a" * 32 + "@" + "h" * 32
     body = message("a", sender=agent, recipient=agent, lineage=(agent,) * 16, conversation="c" * 64)
-    worst = changed(body, text="\U0001f600" * TEXT_LIMIT)  # the standard library escapes all of it
+    worst = changed(body, {"text": "\U0001f600" * TEXT_LIMIT})  # the standard library escapes all of it
     assert len(worst) <= BODY_LIMIT
     assert isinstance(decode(worst, "m_1"), IncomingMessage)
     rotate = control(WireType.ROTATE, rotate_data(MAX_FP, MALLORY, b"c" * 4096, NOW + DAY))
@@ -162,7 +174,7 @@ def test_the_body_limit_holds_the_worst_spelling_of_the_longest_text() -> None:
         b'{"type":"stop",' + message()[1:],
         message().replace(b'"hops":4', b'"hops":' + b"[" * 60_000),
         changed(message(), top={"extra": 1}),
-        changed(message(), extra=1),
+        changed(message(), {"extra": 1}),
         changed(message(), drop="text"),
         changed(message(), drop="v"),
         changed(message(), top={"data": []}),
@@ -180,7 +192,7 @@ def test_unknown_types_are_refused(kind: object) -> None:
 
 @pytest.mark.parametrize("version", [0, 2, -1])
 def test_other_versions_are_refused_whatever_their_keys(version: int) -> None:
-    assert refusal(changed(message(), v=version, more=True)) is WireReason.VERSION
+    assert refusal(changed(message(), {"v": version, "more": True})) is WireReason.VERSION
 
 
 NOT_IDS = ["", "a-b", "a.b", "a" * 65, "ü", "a\n", 1, [], {}]
@@ -206,7 +218,7 @@ NOT_FINGERPRINTS = ["", "a" * 63, "A" * 64, "g" * 64, 1, None]
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("v", ["1", True, None, [], 1.5 and "1.5"]),
+        ("v", ["1", True, None, [], "1.5"]),
         ("from", NOT_FINGERPRINTS),
         ("to", NOT_FINGERPRINTS),
         ("seq", NOT_COUNTS),
@@ -222,7 +234,7 @@ NOT_FINGERPRINTS = ["", "a" * 63, "A" * 64, "g" * 64, 1, None]
 )
 def test_values_outside_their_grammar_are_refused(name: str, values: list[object]) -> None:
     for value in values:
-        assert refusal(changed(message(), **{name: value})) is WireReason.FIELD, value
+        assert refusal(changed(message(), {name: value})) is WireReason.FIELD, value
 
 
 @pytest.mark.parametrize(
@@ -247,7 +259,7 @@ def test_values_of_control_webhooks_are_held_to_their_grammar(
 ) -> None:
     for name, values in bad.items():
         for value in values:
-            assert refusal(changed(control(kind, good), **{name: value})) is WireReason.FIELD, (name, value)
+            assert refusal(changed(control(kind, good), {name: value})) is WireReason.FIELD, (name, value)
         assert refusal(changed(control(kind, good), drop=name)) is WireReason.MALFORMED
 
 
@@ -266,9 +278,9 @@ def test_a_life_has_bounds() -> None:
 def test_the_ends_of_time_are_no_fault() -> None:
     last = datetime.max.replace(tzinfo=UTC)
     first = datetime.min.replace(tzinfo=UTC)
-    body = changed(message(), top={"timestamp": to_instant(last)}, expires_at=to_instant(first))
+    body = changed(message(), {"expires_at": to_instant(first)}, top={"timestamp": to_instant(last)})
     assert refusal(body) is WireReason.EXPIRY
-    assert refusal(changed(message(), expires_at=to_instant(last))) is WireReason.EXPIRY
+    assert refusal(changed(message(), {"expires_at": to_instant(last)})) is WireReason.EXPIRY
     assert deadline(NOW, first, last) == NOW + DAY
     assert deadline(NOW, last, first) == NOW
 
@@ -292,10 +304,6 @@ def test_noise_is_refused(body: bytes) -> None:
     ),
     st.sampled_from(sorted(json.loads(message())["data"])),
 )
-def test_any_json_in_any_field_gives_a_message_or_a_reason(value: Any, name: str) -> None:
-    raw = to_json(json.loads(message()))
-    assert raw == message()
-    try:
-        decode(changed(message(), **{name: value}), "m_1")
-    except WireError as error:
-        assert error.reason in WireReason
+def test_any_json_in_any_field_gives_a_message_or_a_reason(value: object, name: str) -> None:
+    with contextlib.suppress(WireError):
+        decode(changed(message(), {name: value}), "m_1")
