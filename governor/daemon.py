@@ -8,15 +8,17 @@ import random
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import structlog
 
-from governor.audit.rate import Totals
+from governor.audit.record import Entry
 from governor.bell import Bell
 from governor.clock import Clock, SystemClock
 from governor.directory.identity import active_fingerprint, known_keys
 from governor.directory.links import Actor
+from governor.directory.refusals import Refusals
 from governor.errors import ConfigError, StoreError
 from governor.inbound.reader_loop import ReaderLoop
 from governor.listening import (
@@ -29,6 +31,7 @@ from governor.listening import (
 )
 from governor.local_api.app import Room, make_app
 from governor.local_api.guard import LocalOnly
+from governor.outbox.insist import insist
 from governor.outbox.sender import Sender
 from governor.supervision.starting import start, stopped
 from governor.supervision.switching import give_stop
@@ -85,7 +88,7 @@ class Daemon:
 
     def __init__(self, home: Home) -> None:
         self.home, self.store, self.host = home, home.store, home.host
-        self.bell, self.totals, self.ending = Bell(), Totals(), asyncio.Event()
+        self.bell, self.refusals, self.ending = Bell(), Refusals(), asyncio.Event()
         self.broker = broker_of(home)
         self.bot = telegram_bot(home, self.bell)
         with self.store.reading() as uow:
@@ -96,6 +99,8 @@ class Daemon:
             self.context = server_context(self._tls_file(), [key.certificate for key in self.known])
         self.sender = Sender(self.store, self.host, home.keyring, self._client(), self.bell, random.random)
         self.reader = ReaderLoop(self.store, self.host, reader_rules(home), self.broker, self.bell)
+        self._ticked = self._instant()
+        self._stopping: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Serve until told to end; then finish what is under way and write the last record."""
@@ -131,7 +136,7 @@ class Daemon:
         if self.broker is not None:
             await self.broker.close()
         now = self.host.clock.now()
-        await self.store.run(stopped, self.store, now, self.totals.flush(now, stopping=True))
+        await self.store.run(stopped, self.store, now, self.refusals.take(now, stopping=True))
         self.home.socket.unlink(missing_ok=True)
 
     def _loops(self) -> list[Callable[[], Awaitable[None]]]:
@@ -159,26 +164,30 @@ class Daemon:
             await self.broker.warm()
 
     async def _tick(self) -> None:
-        before = self._instant()
         while True:
             await asyncio.sleep(TICK_S)
-            after = self._instant()
-            after_sleep = slept(before, after)
-            before = after
+            instant = self._instant()
+            after_sleep = slept(self._ticked, instant)
             if after_sleep:
                 await self.sender.client.close()  # connections from before the sleep are dead
-            await self.store.run(self._tick_once, after_sleep)
+            counted = self.refusals.take(instant.wall)
+            try:
+                await self.store.run(self._tick_once, counted, after_sleep)
+            except StoreError:
+                self.refusals.give_back(counted)
+                raise
+            self._ticked = instant  # not before: a sleep that could not be written is found again
             await self._follow_keys()
             if self.bot is not None:
                 self.bot.nudge()
 
-    def _tick_once(self, after_sleep: bool) -> bool:
+    def _tick_once(self, counted: list[Entry], after_sleep: bool) -> bool:
         return tick(
             self.store,
             self.host,
             self.home.keyring,
             self.home.path,
-            self.totals,
+            counted,
             after_sleep=after_sleep,
             telegram=self.bot is not None,
         )
@@ -219,7 +228,7 @@ class Daemon:
             self.store,
             self.host,
             self.bell,
-            self.totals,
+            self.refusals,
             self._sign_receipt,
             lambda: self.reader.is_down,
             mutual=self.context is not None,
@@ -235,9 +244,13 @@ class Daemon:
         return sign_receipt(self.home.keyring.signing_key(self.fingerprint), receipt)
 
     def _stop_by_signal(self) -> None:
-        work = self.store.run(give_stop, self.store, self.host, Actor("signal USR1"))
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(lambda _done: self.bell.ring())
+        task = asyncio.create_task(self._stop_all("signal USR1"))
+        self._stopping.add(task)
+        task.add_done_callback(self._stopping.discard)
+
+    async def _stop_all(self, who: str) -> None:
+        await insist(self.store, give_stop, self.store, self.host, Actor(who))
+        self.bell.ring()
 
     def _client(self) -> PeerClient:
         return PeerClient(self._tls_file(), allow_loopback=self.home.settings.loopback_peers)
@@ -255,4 +268,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name: 127.example.org begins like an address
+        return False

@@ -21,6 +21,7 @@ from governor.message import LinkDirection
 from governor.policy.state import Rules
 from governor.store.unit_of_work import Store
 from governor.supervision.seeing import CHAT_ID, GROUP
+from governor.supervision.starting import Limits
 from governor.supervision.telegram_bot import TelegramBot
 from governor.supervision.telegram_operations import TelegramOperations
 from reader.contract import Mode
@@ -193,22 +194,28 @@ def _token_lock(token: str) -> Path:
     return Path(tempfile.gettempdir()) / f"bridge-governor-{os.getuid()}-{name}.lock"
 
 
-def limits_of(home: Home) -> dict[str, float]:
-    """Return the limits whose loosening closes the links at the next start; a larger number is looser."""
+def limits_of(home: Home) -> Limits:
+    """Return the limits whose loosening closes the links at the next start."""
     settings = home.settings
-    limits = {
+    rules, telegram = reader_rules(home), settings.supervision.telegram
+    limits: Limits = {
         "messages": float(settings.limits.messages),
         "watch_for": settings.limits.watch_for.total_seconds(),
         "text": float(settings.limits.text),
+        "expires": settings.limits.expires.total_seconds(),
         "hold_for": settings.limits.hold_for.total_seconds(),
         "copy_limit": float(settings.reader.copy_limit),
-        "url_hosts": float(len(settings.reader.url_hosts)),
-        "operators": float(len(settings.supervision.telegram.operators)),
+        "url_hosts": sorted(rules.url_hosts),
+        "operators": sorted(map(str, telegram.operators)),
+        "without_telegram": float(telegram.chat_id == 0),
         "without_tls": float(settings.tls == "proxy"),
+        "loopback_peers": float(settings.loopback_peers),
         "rewrite": float(settings.reader.mode == "rewrite" and bool(settings.reader.model)),
     }
     for peer, link in settings.links.items():
-        limits[f"direction.{peer}"] = float(link.direction == LinkDirection.BOTH)
+        limits[f"out.{peer}"] = float(link.direction != LinkDirection.IN)
+        limits[f"in.{peer}"] = float(link.direction != LinkDirection.OUT)
+        limits[f"rewrite.{peer}"] = float(rules.mode(peer) is Mode.REWRITE)
     return limits
 
 

@@ -80,6 +80,7 @@ TEXTS: dict[str, Callable[[str, str], str]] = {
     "refusal": lambda _nonce, _message: "",
     "wrong_nonce": lambda _nonce, message: honest("0000000000000000", message),
     "prose": lambda _nonce, _message: "Sure! The sender says hello.",
+    "endless": lambda _nonce, _message: "x" * 40_000,
     "fenced": lambda nonce, message: f"```json\n{honest(nonce, message)}\n```",
 }
 STOP_REASONS = {"max_tokens": "max_tokens", "refusal": "refusal", "tools": "tool_use"}
@@ -92,7 +93,7 @@ RESPONSES: dict[str, Callable[[], Response]] = {
     "broken_json": lambda: Response('{"id": "msg', media_type="application/json"),
     "list": lambda: JSONResponse([1, 2, 3]),
 }
-BEHAVIOURS = (*TEXTS, *RESPONSES, "tools", "sneaky_tools", "odd_fields")
+BEHAVIOURS = (*TEXTS, *RESPONSES, "tools", "sneaky_tools", "odd_fields", "thinking")
 """What the server can be told to do. `sneaky_tools`: a tool call although it says `end_turn`."""
 
 _TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "run", "input": {"command": "id"}}
@@ -108,6 +109,8 @@ def _message(behaviour: str, body: dict[str, Any]) -> dict[str, Any]:
     content: list[Any] = [{"type": "text", "text": text}]
     if behaviour in ("tools", "sneaky_tools"):
         content.append(_TOOL_USE)
+    if behaviour == "thinking":
+        content.insert(0, {"type": "thinking", "thinking": "hm", "signature": "s"})
     message = {
         "id": "msg_1",
         "type": "message",

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from governor.audit.record import AuditEvent, instant
-from governor.cli.audit_formats import FORMATS, shown
+from governor.cli.audit_formats import FORMATS, fields, shown
 from governor.clock import SystemClock
 from governor.errors import ConfigError, LocalError
 from governor.message import Direction, is_fingerprint
@@ -47,7 +47,11 @@ def add_parsers(subparsers: "Subparsers") -> None:
         "--event", choices=[str(event) for event in AuditEvent], metavar="EVENT", help="one kind"
     )
     audit.add_argument("--limit", type=_positive, metavar="N", help="the newest N")
-    audit.add_argument("--format", choices=list(FORMATS), default="table", help="default: table")
+    form = audit.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format", choices=list(FORMATS), default="table", help="default: table; json: an object a line"
+    )
+    form.add_argument("--json", action="store_true", help="print one JSON object")
     audit.set_defaults(func=_list)
 
     commands = audit.add_subparsers(metavar="[stats | verify]")
@@ -67,14 +71,20 @@ def add_parsers(subparsers: "Subparsers") -> None:
     )
     verify.set_defaults(func=_verify)
     for parser in (stats, verify):
-        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
+        )
 
 
 def _list(args: argparse.Namespace) -> int:
     from governor.audit.query import select_records  # noqa: PLC0415 - loads the tables
 
     with _log(args) as uow:
-        FORMATS[args.format](select_records(uow, _filter(args)), sys.stdout)
+        records = select_records(uow, _filter(args))
+        if args.json:
+            print(json.dumps({"ok": True, "records": [fields(record) for record in records]}))
+        else:
+            FORMATS[args.format](records, sys.stdout)
     return 0
 
 

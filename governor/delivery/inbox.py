@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
@@ -15,10 +16,16 @@ from governor.store.unit_of_work import Store, UnitOfWork
 
 KEEP_CLEAN = timedelta(days=7)
 
+WITHDRAWN = "withdrawn"
+"""The reason of a message that its sender took back."""
+
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """One message as its agent sees it. `shown_before` says that it is not new."""
+    """One message as its agent sees it.
+
+    `shown_before` says that it is not new, `withdrawn` that its sender took it back.
+    """
 
     id: str
     sender: str
@@ -27,6 +34,7 @@ class InboxItem:
     text: CleanText
     received_at: datetime
     shown_before: bool
+    withdrawn: bool
 
 
 def read_inbox(store: Store, host: Host, agent: str) -> list[InboxItem]:
@@ -43,9 +51,12 @@ def read_inbox(store: Store, host: Host, agent: str) -> list[InboxItem]:
                 sender=row.sender,
                 conversation=row.conversation,
                 in_reply_to=row.in_reply_to,
-                text=CleanText(row.clean or ""),
+                text=cast(
+                    "CleanText", row.clean
+                ),  # what `inbound.reading.finish` made: nobody else writes it
                 received_at=row.created_at,
                 shown_before=row.shown_at is not None,
+                withdrawn=row.reason == WITHDRAWN,
             )
             for row in rows
         ]

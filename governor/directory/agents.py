@@ -98,7 +98,9 @@ def who_is(uow: UnitOfWork, token: str) -> str:
     """Return the name of the agent with this token; raises CredentialError."""
     row = uow.one(Agent, Agent.token_sha256 == hash_of(token))
     if row is None or row.removed_at is not None:
-        raise CredentialError("This token is not known here (any more). Ask for another: governor agent token NAME")
+        raise CredentialError(
+            "This token is not known here (any more). Ask for another: governor agent token NAME"
+        )
     return row.name
 
 

@@ -8,16 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlmodel import col
-
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
 from governor.directory.control import cancel_pending, queue_control
 from governor.directory.host import Host
 from governor.directory.notices import notify
-from governor.message import InboundState, OutboundState, PauseReason, Switch
+from governor.directory.open_messages import open_out, unread
+from governor.message import PauseReason, Switch
 from governor.policy.decide import decide
-from governor.policy.lives import INBOUND_OPEN, OUTBOUND_OPEN
 from governor.policy.state import Decision, Effect, Event, LinkState, Rules, Ticked
 from governor.store.tables import Link, Message, Peer
 from governor.store.unit_of_work import UnitOfWork
@@ -66,10 +64,8 @@ def is_open(host: Host, row: Link, now: datetime) -> bool:
 
 
 def pending(uow: UnitOfWork, peer: str) -> tuple[int, int]:
-    """Return how many messages (out, in) are unfinished on a link."""
-    rows = uow.all(Message, Message.peer == peer, col(Message.finished_at).is_(None))
-    out = sum(row.direction == "out" and OutboundState(row.state) in OUTBOUND_OPEN for row in rows)
-    return out, sum(row.direction == "in" and InboundState(row.state) in INBOUND_OPEN for row in rows)
+    """Return how many messages (out, in) are unfinished on a link and keep their place at a GO."""
+    return len(open_out(uow, Message.peer == peer)), unread(uow, Message.peer == peer)
 
 
 def apply(

@@ -19,7 +19,8 @@ from governor.store.unit_of_work import UnitOfWork
 from governor.webhook.rotation import rotate_data
 
 OVERLAP = timedelta(hours=24)
-"""How long both keys count; no message lives longer, so none outlives the key it was made with."""
+"""How long the peers have to take a new key, and then how long the old one still counts: no message lives
+longer, so none outlives the key it was made with. A peer lets the old key count for twice as long."""
 
 
 def add_key(uow: UnitOfWork, keys: NewKeys, state: str, now: datetime) -> None:
@@ -41,23 +42,16 @@ def start_rotation(uow: UnitOfWork, host: Host, keyring: Keyring, keys: NewKeys,
     Raises LocalError while another rotation is under way.
     """
     if uow.one(HostKey, HostKey.state == "incoming") or uow.one(HostKey, HostKey.state == "retiring"):
-        raise LocalError(
-            f"A rotation is under way. The next one may begin {OVERLAP.seconds // 3600 or 24} h after it."
-        )
-    old = active_key(uow)
+        raise LocalError("A rotation is under way. The next one may begin a day after the change-over.")
     add_key(uow, keys, "incoming", now)
-    until = now + OVERLAP
-    data = rotate_data(old.fingerprint, keyring.signing_key(keys.fingerprint), keys.certificate, until)
-    peers = [peer.name for peer in uow.all(Peer, Peer.state == "confirmed")]
-    for peer in peers:
-        queue_control(uow, host, peer, "rotate", now, keep_for=OVERLAP, data=data)
     append(uow, now, Entry(AuditEvent.KEY_ROTATED, reason="announced", detail={"key": keys.fingerprint}))
-    return peers
+    return _announce(uow, host, keyring, now)
 
 
-def carry_on_rotation(uow: UnitOfWork, keyring: Keyring, now: datetime) -> bool:
+def carry_on_rotation(uow: UnitOfWork, host: Host, keyring: Keyring, now: datetime) -> bool:
     """Take the next step of a rotation if its time has come; True when keys or certificates changed."""
     changed = False
+    _announce(uow, host, keyring, now)
     incoming = uow.one(HostKey, HostKey.state == "incoming")
     waiting = uow.all(ControlWebhook, ControlWebhook.type == "rotate", ControlWebhook.state == "pending")
     if incoming and (not waiting or now >= incoming.created_at + OVERLAP):
@@ -73,3 +67,24 @@ def carry_on_rotation(uow: UnitOfWork, keyring: Keyring, now: datetime) -> bool:
             keyring.forget(old.fingerprint)
             changed = True
     return changed
+
+
+def _announce(uow: UnitOfWork, host: Host, keyring: Keyring, now: datetime) -> list[str]:
+    """Tell the incoming key to every confirmed peer that was not told, and return their names.
+
+    Also to one that was confirmed since the rotation began: it knows the old key only.
+    """
+    incoming = uow.one(HostKey, HostKey.state == "incoming")
+    if incoming is None:
+        return []
+    sent = uow.all(
+        ControlWebhook, ControlWebhook.type == "rotate", ControlWebhook.created_at >= incoming.created_at
+    )
+    told = {row.peer for row in sent if row.state != "cancelled"}
+    peers = [peer.name for peer in uow.all(Peer, Peer.state == "confirmed") if peer.name not in told]
+    new_key = keyring.signing_key(incoming.fingerprint)
+    until = incoming.created_at + 2 * OVERLAP
+    data = rotate_data(active_key(uow).fingerprint, new_key, incoming.certificate, until)
+    for peer in peers:
+        queue_control(uow, host, peer, "rotate", now, keep_for=OVERLAP, data=data)
+    return peers

@@ -8,11 +8,15 @@ from governor.webhook.incoming import WireReason
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the peer is told: an HTTP status and a body. `retry_after` in seconds, with 503."""
+    """What the peer is told: an HTTP status and a body. `retry_after` in seconds, with 503.
+
+    `repeated` names a refusal that was recorded within the last minute already, so only counts.
+    """
 
     status: int
     body: bytes
     retry_after: int | None = None
+    repeated: str | None = None
 
 
 CLOSED = Answer(423, b'{"error":"closed"}')

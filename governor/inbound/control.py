@@ -5,13 +5,16 @@ from datetime import datetime, timedelta
 
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
+from governor.delivery.inbox import WITHDRAWN
 from governor.directory.host import Host
 from governor.directory.links import Actor, apply
 from governor.directory.notices import notify
+from governor.directory.open_messages import open_out
 from governor.directory.peer_keys import take_rotation
 from governor.inbound.answers import BUSY, Answer, unprocessable
 from governor.inbound.lives import move
-from governor.message import OutboundState, PauseReason, Switch
+from governor.inbound.refusing import refused, webhook_refused
+from governor.message import Direction, OutboundState, PauseReason, Switch
 from governor.policy.lives import InboundEvent
 from governor.policy.state import FaultSeen, StopGiven
 from governor.store.tables import ControlTaken, Link, Message
@@ -35,7 +38,7 @@ def take_control(uow: UnitOfWork, host: Host, link: Link, incoming: Incoming, no
     taken = uow.all(ControlTaken, ControlTaken.peer == link.peer)
     recent = [row for row in taken if row.at > now - timedelta(minutes=1)]
     if len(recent) >= CONTROL_LIMIT and not closes:
-        return BUSY
+        return refused(uow, now, webhook_refused(link.peer, "control_limit"), BUSY)
     for row in taken:
         if row not in recent:
             uow.session.delete(row)
@@ -43,7 +46,10 @@ def take_control(uow: UnitOfWork, host: Host, link: Link, incoming: Incoming, no
     if refusal is None:
         uow.add(ControlTaken(peer=link.peer, at=now))
         entry = Entry(
-            AuditEvent.CONTROL_TAKEN, direction="in", peer=link.peer, detail={"type": _NAMES[type(incoming)]}
+            AuditEvent.CONTROL_TAKEN,
+            direction=Direction.IN,
+            peer=link.peer,
+            detail={"type": _NAMES[type(incoming)]},
         )
         append(uow, now, entry)
     return refusal
@@ -58,7 +64,7 @@ def _hello(uow: UnitOfWork, _host: Host, link: Link, incoming: Incoming, now: da
     """Take the hint that the peer is open again: what waits for it is tried at once."""
     if not isinstance(incoming, IncomingHello) or not incoming.is_open:
         return None
-    for row in uow.all(Message, Message.peer == link.peer, Message.state == OutboundState.QUEUED):
+    for row in open_out(uow, Message.peer == link.peer, Message.state == OutboundState.QUEUED):
         row.next_attempt_at = now
     return None
 
@@ -67,17 +73,20 @@ def _cancel(uow: UnitOfWork, _host: Host, link: Link, incoming: Incoming, now: d
     """Withdraw a message of the peer's; one that is unknown or has ended stays as it is."""
     if isinstance(incoming, IncomingCancel):
         row = uow.one(
-            Message, Message.id == incoming.message_id, Message.peer == link.peer, Message.direction == "in"
+            Message,
+            Message.id == incoming.message_id,
+            Message.peer == link.peer,
+            Message.direction == Direction.IN,
         )
         if row is not None:
-            move(uow, row, InboundEvent.CANCELLED, now, "withdrawn")
+            move(uow, row, InboundEvent.CANCELLED, now, WITHDRAWN)
     return None
 
 
 def _rotate(uow: UnitOfWork, host: Host, link: Link, incoming: Incoming, now: datetime) -> Answer | None:
     """Take the peer's new key; the link pauses until a human has looked."""
     if not isinstance(incoming, IncomingRotate) or not take_rotation(uow, link.peer, incoming, now):
-        return unprocessable(WireReason.FIELD)
+        return refused(uow, now, webhook_refused(link.peer, "rotation"), unprocessable(WireReason.FIELD))
     apply(uow, host, link, FaultSeen(PauseReason.KEY_CHANGED), now)
     append(uow, now, Entry(AuditEvent.PEER_KEY_CHANGED, peer=link.peer, reason="rotated"))
     notify(

@@ -12,8 +12,9 @@ from governor.errors import ReadingError
 from governor.inbound.model_broker import Broker, ModelCall
 from governor.inbound.reader_process import read_message
 from governor.inbound.reading import MODEL_FAULTS, Unread, drop, finish, pick_unread
+from governor.outbox.insist import insist
 from governor.store.unit_of_work import Store
-from reader.contract import Job, Mode
+from reader.contract import Drop, Job, Mode, Rewrite
 
 TICK_S = 0.5
 """How long a change made by another process may go unnoticed, in seconds."""
@@ -78,6 +79,24 @@ class ReaderLoop:
 
     async def _read(self, unread: Unread) -> None:
         calls: list[ModelCall] = []
+        try:
+            verdict = await self._verdict(unread, calls.append)
+        except Exception as error:  # noqa: BLE001 - whatever breaks here, the message is dropped (P5)
+            verdict = _drop_of(error)
+        call = calls[-1] if calls else None
+        if not isinstance(verdict, Drop):
+            self._down_until = 0.0
+            try:
+                await insist(self.store, finish, self.store, self.host, unread, verdict, call)
+            except Exception as error:  # noqa: BLE001 - as above: it could not be shown
+                verdict = _drop_of(error)
+        if isinstance(verdict, Drop):
+            if verdict.code in MODEL_FAULTS:
+                self._down_until = self.host.clock.monotonic() + DOWN_FOR_S
+            await insist(self.store, drop, self.store, self.host, unread, verdict.code, call)
+        self.bell.ring()
+
+    async def _verdict(self, unread: Unread, on_call: Callable[[ModelCall], None]) -> Rewrite | Drop:
         job = Job(
             text=unread.text,
             mode=self.rules.mode(unread.peer),
@@ -86,17 +105,10 @@ class ReaderLoop:
             url_hosts=self.rules.url_hosts,
         )
         try:
-            rewrite = await read_message(job, self.broker, deadline=self.rules.deadline, on_call=calls.append)
+            return await read_message(job, self.broker, deadline=self.rules.deadline, on_call=on_call)
         except ReadingError as error:
-            code = error.drop
-            if code in MODEL_FAULTS:
-                self._down_until = self.host.clock.monotonic() + DOWN_FOR_S
-        except Exception as error:  # noqa: BLE001 - whatever breaks here, the message is dropped (P5)
-            code = f"reader_{type(error).__name__.lower()}"[:32]
-        else:
-            self._down_until = 0.0
-            await self.store.run(finish, self.store, self.host, unread, rewrite, calls[-1] if calls else None)
-            self.bell.ring()
-            return
-        await self.store.run(drop, self.store, self.host, unread, code, calls[-1] if calls else None)
-        self.bell.ring()
+            return Drop(error.drop)
+
+
+def _drop_of(error: Exception) -> Drop:
+    return Drop(f"reader_{type(error).__name__.lower()}"[:32])

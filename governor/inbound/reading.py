@@ -14,8 +14,9 @@ from governor.audit.record import AuditEvent
 from governor.delivery.inbox import KEEP_CLEAN
 from governor.delivery.render import render
 from governor.directory.host import Host
-from governor.directory.links import apply
+from governor.directory.links import apply, is_open
 from governor.directory.notices import notify
+from governor.directory.open_messages import open_in
 from governor.inbound.lives import entry_of, move
 from governor.inbound.model_broker import ModelCall
 from governor.message import CleanText, InboundState, PauseReason, Switch, UntrustedText
@@ -46,7 +47,9 @@ def pick_unread(store: Store, host: Host, most: int) -> list[Unread]:
     """Mark as `reading` what may be read now: of each conversation the oldest, on open links only."""
     now = host.clock.now()
     with store.reading() as uow:
-        if not uow.all(Message, Message.direction == "in", Message.state == InboundState.RECEIVED):
+        waiting = open_in(uow, Message.state == InboundState.RECEIVED)
+        peers = {row.peer for row in waiting}
+        if not any(is_open(host, link, now) for link in uow.all(Link, col(Link.peer).in_(peers))):
             return []
     with store.begin() as uow:
         chosen: list[Message] = []
@@ -110,7 +113,7 @@ def drop(store: Store, host: Host, unread: Unread, code: str, call: ModelCall | 
 
 def recover(uow: UnitOfWork, now: datetime) -> int:
     """After a start: a read that was cut off is done once more; the second time it is a drop."""
-    rows = uow.all(Message, Message.direction == "in", Message.state == InboundState.READING)
+    rows = open_in(uow, Message.state == InboundState.READING)
     for row in rows:
         again = row.attempts > 1
         event = InboundEvent.RESTARTED_AGAIN if again else InboundEvent.RESTARTED_FIRST
@@ -120,9 +123,7 @@ def recover(uow: UnitOfWork, now: datetime) -> int:
 
 def expire_held_up(uow: UnitOfWork, host: Host, peer: str, now: datetime) -> None:
     """At a GO: what waited behind the closed link for longer than `hold_for` does not go on."""
-    for row in uow.all(
-        Message, Message.direction == "in", Message.peer == peer, col(Message.finished_at).is_(None)
-    ):
+    for row in open_in(uow, Message.peer == peer):
         if row.created_at < now - host.hold_for and row.shown_at is None and row.state != InboundState.HELD:
             move(uow, row, InboundEvent.EXPIRED, now, "held_up")
 
@@ -130,13 +131,9 @@ def expire_held_up(uow: UnitOfWork, host: Host, peer: str, now: datetime) -> Non
 def _first_of_each(uow: UnitOfWork, peer: str) -> list[Message]:
     """Return the oldest unread message of each conversation, unless an older one is being read."""
     waiting = (InboundState.RECEIVED, InboundState.READING, InboundState.HELD)
-    rows = uow.all(
-        Message, Message.direction == "in", Message.peer == peer, col(Message.finished_at).is_(None)
-    )
     first: dict[str, Message] = {}
-    for row in sorted(rows, key=lambda row: row.n or 0):
-        if row.state in waiting:
-            first.setdefault(row.conversation, row)
+    for row in open_in(uow, Message.peer == peer, col(Message.state).in_(waiting)):
+        first.setdefault(row.conversation, row)
     return [row for row in first.values() if row.state == InboundState.RECEIVED]
 
 

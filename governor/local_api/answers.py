@@ -1,5 +1,7 @@
 """Errors as the local API tells them: one place that maps the tree of errors to HTTP."""
 
+from http import HTTPStatus
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -30,7 +32,11 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
 async def _http(_request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     return JSONResponse(
-        {"error": "not_found" if status == HTTPStatus.NOT_FOUND else "bad_request", "message": "No such route."}, status
+        {
+            "error": "not_found" if status == HTTPStatus.NOT_FOUND else "bad_request",
+            "message": "No such route.",
+        },
+        status,
     )
 
 

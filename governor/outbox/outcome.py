@@ -45,6 +45,10 @@ class Outcome:
     left: bool = True
 
 
+CLOSED_HERE = Outcome(OutboundEvent.TRANSPORT_FAILED, "closed_here", left=False)
+"""The link closed between picking the message and beginning its request."""
+
+
 def outcome_of(status: int, body: bytes, retry_after: timedelta | None, reasons: frozenset[str]) -> Outcome:
     """Classify an answer that is not a 202 (a 202 needs its receipt checked).
 

@@ -3,32 +3,35 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import structlog
 
 from governor.bell import Bell
 from governor.directory.host import Host
 from governor.directory.identity import known_keys
 from governor.directory.keyring import Keyring
+from governor.directory.links import is_open
 from governor.errors import GovernorError, TransportError
 from governor.outbox.control_sending import ControlParcel, pick_control, settle_control
-from governor.outbox.outcome import Outcome, outcome_of
+from governor.outbox.insist import insist
+from governor.outbox.outcome import CLOSED_HERE, Outcome, outcome_of
 from governor.outbox.sending import Parcel, pick, settle
 from governor.policy.lives import OutboundEvent
-from governor.store.tables import Peer
+from governor.store.tables import Link, Peer
 from governor.store.unit_of_work import Store
 from governor.webhook.client import PeerAddress, PeerClient, PostError
 from governor.webhook.incoming import WireReason
 from governor.webhook.receipt import verify_receipt
 from governor.webhook.signing import VerifyKey, signed_headers
 
-IN_FLIGHT = 16
-"""Webhooks under way at one time."""
-
 TICK_S = 0.5
 """How long a change made by another process may go unnoticed, in seconds."""
 
 _REASONS = frozenset(str(reason) for reason in WireReason)
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +69,18 @@ class Sender:
                 await asyncio.wait(self._under_way, timeout=3)
 
     async def start_due(self) -> int:
-        """Begin a request for everything that is due, within the bound; return how many."""
-        room = IN_FLIGHT - len(self._under_way)
-        if room <= 0:
-            return 0
-        controls = await self.store.run(pick_control, self.store, self.host, room)
-        messages = await self.store.run(pick, self.store, self.host, room - len(controls))
-        parcels: list[Parcel | ControlParcel] = [*controls, *messages]
+        """Begin a request for everything that is due; return how many. No message delays a control webhook."""
+        controls = await self.store.run(pick_control, self.store, self.host)
+        self._start(controls)
+        messages = await self.store.run(pick, self.store, self.host)
+        self._start(messages)
+        return len(controls) + len(messages)
+
+    def _start(self, parcels: Sequence[Parcel | ControlParcel]) -> None:
         for parcel in parcels:
             task = asyncio.create_task(self._deliver(parcel))
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
-        return len(controls) + len(messages)
 
     async def drain(self) -> None:
         """Wait until every request under way is settled."""
@@ -85,35 +88,52 @@ class Sender:
             await asyncio.wait(self._under_way)
 
     async def _deliver(self, parcel: Parcel | ControlParcel) -> None:
-        outcome = await self._attempt(parcel)
+        try:
+            outcome = await self._attempt(parcel)
+        except Exception as error:  # noqa: BLE001 - whatever broke, the row must not stay under way
+            log.error("attempt_failed", kind=type(error).__name__)  # noqa: TRY400 - its text could hold the message
+            outcome = Outcome(OutboundEvent.TRANSPORT_FAILED, "internal")
         if isinstance(parcel, Parcel):
-            await self.store.run(settle, self.store, self.host, parcel, outcome, self.jitter())
+            await insist(self.store, settle, self.store, self.host, parcel, outcome, self.jitter())
         else:
-            await self.store.run(settle_control, self.store, self.host, parcel, outcome, self.jitter())
+            await insist(self.store, settle_control, self.store, self.host, parcel, outcome, self.jitter())
         self.bell.ring()
 
     async def _attempt(self, parcel: Parcel | ControlParcel) -> Outcome:
         try:
-            target = await asyncio.to_thread(self._target, parcel.peer)
-            signer = json.loads(parcel.body)["data"]["from"]
-            key = self.keyring.signing_key(signer)
-            headers = signed_headers([key], parcel.id, self.host.clock.now(), parcel.body)
-            headers["governor-key"] = signer
-            urgent = isinstance(parcel, ControlParcel)
+            target = await asyncio.to_thread(self._target, parcel)
+            headers = self._headers(parcel)
+        except GovernorError as error:
+            return Outcome(OutboundEvent.TRANSPORT_FAILED, error.code, left=False)
+        if target is None:
+            return CLOSED_HERE
+        urgent = isinstance(parcel, ControlParcel)
+        try:
             answer = await self.client.post(target.address, headers, parcel.body, urgent=urgent)
             if answer.status != 202:  # noqa: PLR2004 - RFC 9110
                 return outcome_of(answer.status, answer.body, answer.retry_after, _REASONS)
-            digest = hashlib.sha256(parcel.body).hexdigest()
-            verify_receipt(target.keys, answer.body, parcel.id, digest)
+            verify_receipt(target.keys, answer.body, parcel.id, hashlib.sha256(parcel.body).hexdigest())
         except PostError as error:
             return Outcome(OutboundEvent.TRANSPORT_FAILED, str(error.kind), left=error.left)
-        except GovernorError as error:
-            return Outcome(OutboundEvent.TRANSPORT_FAILED, error.code)
+        except TransportError:
+            return Outcome(OutboundEvent.TRANSPORT_FAILED, "bad_receipt")
         return Outcome(OutboundEvent.RECEIPT_CAME, receipt=answer.body.decode())
 
-    def _target(self, name: str) -> Target:
-        now = self.host.clock.now()
+    def _headers(self, parcel: Parcel | ControlParcel) -> dict[str, str]:
+        """Sign the bytes anew, with the key that they name."""
+        signer = json.loads(parcel.body)["data"]["from"]
+        headers = signed_headers(
+            [self.keyring.signing_key(signer)], parcel.id, self.host.clock.now(), parcel.body
+        )
+        return {**headers, "governor-key": signer}
+
+    def _target(self, parcel: Parcel | ControlParcel) -> Target | None:
+        """Return where it goes; None for a message whose link was closed since it was picked (P2)."""
+        now, name = self.host.clock.now(), parcel.peer
         with self.store.reading() as uow:
+            link = uow.get(Link, name)
+            if isinstance(parcel, Parcel) and (link is None or not is_open(self.host, link, now)):
+                return None
             peer = uow.get(Peer, name)
             keys = [key for key in known_keys(uow, now) if key.peer == name]
             if peer is None or not keys:

@@ -1,7 +1,6 @@
 """The two transactions around an attempt: pick what may leave now, settle what came of it."""
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,8 +9,9 @@ from sqlmodel import col
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
 from governor.directory.host import Host
-from governor.directory.links import apply
+from governor.directory.links import apply, is_open
 from governor.directory.notices import notify
+from governor.directory.open_messages import open_out
 from governor.directory.wire_entries import log_crossing
 from governor.message import Direction, OutboundState, Switch
 from governor.outbox.outcome import Outcome, backoff
@@ -19,6 +19,10 @@ from governor.policy.lives import OUTBOUND_OPEN, UNAUTHENTICATED_TRIES, Outbound
 from governor.policy.state import Ticked
 from governor.store.tables import Link, Message
 from governor.store.unit_of_work import Store, UnitOfWork
+
+UNDER_WAY = 4
+"""Messages of one link that are being sent at one time: as many as the client has places for a peer, so
+that a picked one need not wait there, and a slow peer keeps no other waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,13 @@ class Parcel:
     left_before: bool
 
 
-def pick(store: Store, host: Host, most: int) -> list[Parcel]:
+def pick(store: Store, host: Host) -> list[Parcel]:
     """Expire what is late and mark as `sending` what may leave now: one message per conversation.
 
-    A link's switch is asked in this transaction, right before the request begins (P2).
+    A link's switch is asked in this transaction, and once more right before the request begins (P2).
     """
     now = host.clock.now()
-    if not _anything_due(store, now):
+    if not _anything_due(store, host, now):
         return []
     with store.begin() as uow:
         expire_late(uow, now)
@@ -48,22 +52,22 @@ def pick(store: Store, host: Host, most: int) -> list[Parcel]:
             apply(uow, host, link, Ticked(), now)
             if link.switch == Switch.RUNNING:
                 chosen += _due(uow, link.peer, now)
-        for row in chosen[:most]:
+        parcels = [_parcel(row) for row in chosen]
+        for row in chosen:
             _move(uow, row, OutboundEvent.PICKED, now)
             append(uow, now, _entry(AuditEvent.MESSAGE_SENDING, row))
-        parcels = [_parcel(row) for row in chosen[:most]]
-        for row in chosen[:most]:
             row.left, row.attempts = True, row.attempts + 1
         return parcels
 
 
-def _anything_due(store: Store, now: datetime) -> bool:
-    """Tell, without a writing transaction, whether any message is open and due or late."""
+def _anything_due(store: Store, host: Host, now: datetime) -> bool:
+    """Tell, without a writing transaction, whether any message is late, or due on an open link."""
     with store.reading() as uow:
-        rows = _open(uow.all(Message, Message.direction == "out", col(Message.finished_at).is_(None)))
-        return any(
-            row.expires_at <= now or row.next_attempt_at is None or row.next_attempt_at <= now for row in rows
-        )
+        rows = open_out(uow)
+        if any(row.expires_at <= now for row in rows):
+            return True
+        peers = {row.peer for row in rows if _is_due(row, now)}
+        return any(is_open(host, link, now) for link in uow.all(Link, col(Link.peer).in_(peers)))
 
 
 def settle(store: Store, host: Host, parcel: Parcel, outcome: Outcome, jitter: float) -> None:
@@ -93,20 +97,20 @@ def settle(store: Store, host: Host, parcel: Parcel, outcome: Outcome, jitter: f
 
 def expire_late(uow: UnitOfWork, now: datetime) -> None:
     """End the messages whose time is over: expired, or unconfirmed where bytes ever left."""
-    for row in _open(uow.all(Message, Message.direction == "out", col(Message.finished_at).is_(None))):
+    for row in open_out(uow):
         if now >= row.expires_at:
             _move(uow, row, OutboundEvent.EXPIRED, now, "expired")
 
 
 def end_all(uow: UnitOfWork, peer: str, event: OutboundEvent, now: datetime) -> None:
     """Let one event (revoked) happen to every open message to a peer."""
-    for row in _open(uow.all(Message, Message.direction == "out", Message.peer == peer)):
+    for row in open_out(uow, Message.peer == peer):
         _move(uow, row, event, now, str(event))
 
 
 def recover(uow: UnitOfWork, now: datetime) -> int:
     """After a start: what was being sent is queued again, with the same id and bytes."""
-    rows = uow.all(Message, Message.direction == "out", Message.state == OutboundState.SENDING)
+    rows = open_out(uow, Message.state == OutboundState.SENDING)
     for row in rows:
         _move(uow, row, OutboundEvent.RESTARTED, now)
         row.next_attempt_at = now
@@ -115,21 +119,16 @@ def recover(uow: UnitOfWork, now: datetime) -> int:
 
 def _due(uow: UnitOfWork, peer: str, now: datetime) -> list[Message]:
     """Return the first open message of each conversation, where it is queued and its time has come."""
-    rows = _open(
-        uow.all(Message, Message.direction == "out", Message.peer == peer, col(Message.finished_at).is_(None))
-    )
+    rows = open_out(uow, Message.peer == peer)
     first: dict[str, Message] = {}
-    for row in sorted(rows, key=lambda row: row.n or 0):
+    for row in rows:
         first.setdefault(row.conversation, row)
-    return [
-        row
-        for row in first.values()
-        if row.state == OutboundState.QUEUED and (row.next_attempt_at is None or row.next_attempt_at <= now)
-    ]
+    room = UNDER_WAY - sum(row.state == OutboundState.SENDING for row in rows)
+    return [row for row in first.values() if _is_due(row, now)][: max(room, 0)]
 
 
-def _open(rows: Iterable[Message]) -> list[Message]:
-    return [row for row in rows if OutboundState(row.state) in OUTBOUND_OPEN]
+def _is_due(row: Message, now: datetime) -> bool:
+    return row.state == OutboundState.QUEUED and (row.next_attempt_at is None or row.next_attempt_at <= now)
 
 
 def _move(

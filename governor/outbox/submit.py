@@ -17,14 +17,13 @@ from governor.directory.links import apply
 from governor.directory.notices import notify
 from governor.directory.routes import Route, find_route, known_names
 from governor.errors import LocalError, RefusedError
-from governor.message import Direction, Envelope, OutboundState, Refusal, UntrustedText, is_id
+from governor.message import TEXT_LIMIT, Direction, Envelope, OutboundState, Refusal, UntrustedText, is_id
 from governor.policy.decide import decide
 from governor.policy.lineage import Lineage, inherit, of_reply
-from governor.policy.secrets import find_secret
+from governor.policy.secrets import Found, find_secret
 from governor.policy.state import LinkState, Offered
 from governor.store.tables import Link, Message
 from governor.store.unit_of_work import Store, UnitOfWork
-from governor.webhook.incoming import WireReason
 from governor.webhook.wire import encode_message
 from governor.webhook.wire_fields import text_fault
 
@@ -47,12 +46,13 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What a submission is decided on: the open transaction, the offer, and whom it would go to."""
+    """What a submission is decided on: the open transaction, the offer, whom it would go to, a secret in it."""
 
     uow: UnitOfWork
     host: Host
     offer: Offer
     route: Route | None
+    found: Found | None
     now: datetime
 
     @property
@@ -92,8 +92,9 @@ def submit(store: Store, host: Host, offer: Offer) -> Submitted:
     """Queue a message, or raise RefusedError with policy's reason (audited) or LocalError (nonsense)."""
     now = host.clock.now()
     _check_form(offer)
+    found = _secret_in(offer, host)
     with store.begin() as uow:
-        outcome = _decide(_Case(uow, host, offer, find_route(uow, offer.to), now))
+        outcome = _decide(_Case(uow, host, offer, find_route(uow, offer.to), found, now))
     if isinstance(outcome, RefusedError):
         raise outcome
     return outcome
@@ -103,8 +104,16 @@ def _check_form(offer: Offer) -> None:
     for name, value in (("conversation", offer.conversation), ("reply-to", offer.reply_to)):
         if value is not None and not is_id(value):
             raise LocalError(f"The {name} id is not an id. Copy it from: governor inbox")
-    if offer.text and text_fault(offer.text) is WireReason.TEXT:
-        raise LocalError("The text holds U+0000 or a lone surrogate. Send plain UTF-8.")
+    for start in range(0, len(offer.text), TEXT_LIMIT):  # policy refuses what is too long, with its reason
+        if text_fault(offer.text[start : start + TEXT_LIMIT]):
+            raise LocalError("The text holds U+0000 or a lone surrogate. Send plain UTF-8.")
+
+
+def _secret_in(offer: Offer, host: Host) -> Found | None:
+    """Search all that would leave: the agent chooses the conversation's id, too."""
+    return find_secret(offer.text, host.known_secrets) or find_secret(
+        offer.conversation or "", host.known_secrets
+    )
 
 
 def _decide(case: _Case) -> Submitted | RefusedError:
@@ -112,7 +121,6 @@ def _decide(case: _Case) -> Submitted | RefusedError:
     row = uow.get(Link, route.peer) if route else None
     asked = _asked(case)
     lineage = _lineage(case, asked)
-    found = find_secret(offer.text, host.known_secrets)
     event = Offered(
         direction=Direction.OUT,
         size=len(offer.text),
@@ -121,7 +129,7 @@ def _decide(case: _Case) -> Submitted | RefusedError:
         same=offer.to in (offer.sender, case.sender),
         theirs=_theirs(case, asked),
         hops=lineage.hops,
-        secret=found is not None,
+        secret=case.found is not None,
     )
     if row is not None and route is not None:
         refusal = apply(uow, host, row, event, case.now).refusal
@@ -129,10 +137,7 @@ def _decide(case: _Case) -> Submitted | RefusedError:
             return _queue(case, route, row, asked, lineage)
     else:
         refusal = decide(LinkState(), event, host.rules(""), case.now).refusal
-    reason = Refusal(refusal or Refusal.UNKNOWN_RECIPIENT)
-    if reason is Refusal.SECRET and found is not None:
-        return _refused_secret(case, f"{found.kind}, {found.where}")
-    return _refused(case, row, reason)
+    return _refused(case, row, Refusal(refusal or Refusal.UNKNOWN_RECIPIENT))
 
 
 def _asked(case: _Case) -> Message | None:
@@ -184,41 +189,27 @@ def _lineage(case: _Case, asked: Message | None) -> Lineage:
     return inherit(lineages, case.sender, recipient)
 
 
-def _refused_secret(case: _Case, where: str) -> RefusedError:
-    """Refuse, and keep nothing of the text, not even its hash: a PIN could be guessed from it."""
-    peer = case.route.peer if case.route else None
-    entry = Entry(
-        AuditEvent.MESSAGE_REFUSED,
-        direction=Direction.OUT,
-        peer=peer,
-        agent=case.offer.sender,
-        size=len(case.offer.text),
-        reason=Refusal.SECRET,
-    )
-    append(case.uow, case.now, entry)
-    notify(
-        case.uow, case.now, f"Refused a message of {case.sender}: it carries a secret ({where}).", peer=peer
-    )
-    return RefusedError(Refusal.SECRET, _EXPLAIN[Refusal.SECRET].format(detail=where))
-
-
 def _refused(case: _Case, row: Link | None, reason: Refusal) -> RefusedError:
+    """Refuse; of a text with a secret keep nothing, not even its hash: a PIN could be guessed from it."""
     entry = Entry(
         AuditEvent.MESSAGE_REFUSED,
         direction=Direction.OUT,
         peer=row.peer if row else None,
         agent=case.offer.sender,
         size=len(case.offer.text),
-        sha256=_sha256(case.offer.text),
+        sha256=None if case.found else _sha256(case.offer.text),
         reason=reason,
     )
     append(case.uow, case.now, entry)
     if reason is Refusal.UNKNOWN_RECIPIENT:
         return RefusedError(reason, _unknown(case.uow, case.offer.to))
-    detail = ""
-    if row is not None:
-        used_up = f"{row.out_used} of {case.host.rules(row.peer).cap}"
-        detail = used_up if reason is Refusal.LIMIT else row.reason or ""
+    detail = row.reason or "" if row else ""
+    if reason is Refusal.LIMIT and row is not None:
+        detail = f"{row.out_used} of {case.host.rules(row.peer).cap}"
+    if reason is Refusal.SECRET and case.found is not None:
+        detail = f"{case.found.kind}, {case.found.where}"
+        text = f"Refused a message of {case.sender}: it carries a secret ({detail})."
+        notify(case.uow, case.now, text, peer=entry.peer)
     return RefusedError(reason, _EXPLAIN[reason].format(detail=detail))
 
 

@@ -4,6 +4,7 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine
 
@@ -11,6 +12,9 @@ from governor.errors import StoreError
 from governor.store.connect import BEGIN
 from governor.store.triggers import TRIGGERS
 from governor.store.views import VIEWS
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +80,24 @@ def _copy_aside(path: Path, revision: str) -> None:
 
 def _run(connection: Connection, scripts: Scripts) -> None:
     from alembic import command  # noqa: PLC0415 - 0.4 s, which only an upgrade has to pay
-    from alembic.config import Config  # noqa: PLC0415 - as above
 
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(scripts.folder).replace("%", "%%"))
     _drop_views_and_triggers(connection)
-    command.upgrade(config, scripts.head)
+    command.upgrade(alembic_config(connection, scripts), scripts.head)
     for name, query in VIEWS.items():
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {query}")
     for name, body in TRIGGERS.items():
         connection.exec_driver_sql(f"CREATE TRIGGER {name} {body}")
     if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first():
         raise StoreError(f"the upgrade would break references of table {broken[0]}; nothing was changed.")
+
+
+def alembic_config(connection: Connection, scripts: Scripts) -> "Config":
+    """Tell alembic where the scripts are, and give `env.py` the open transaction to work in."""
+    from alembic.config import Config  # noqa: PLC0415 - 0.4 s, which only an upgrade has to pay
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(scripts.folder).replace("%", "%%"))
+    return config
 
 
 def _drop_views_and_triggers(connection: Connection) -> None:

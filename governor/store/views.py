@@ -8,7 +8,7 @@ VIEWS: dict[str, str] = {
     # one row a message: who, where it stands, how long it took, what its reading cost
     "v_exchanges": """
         SELECT
-            m.n, m.created_at, m.direction, m.peer, m.id, m.sender, m.recipient, m.conversation,
+            m.n, m.created_at AS at, m.direction, m.peer, m.id, m.sender, m.recipient, m.conversation,
             m.in_reply_to, m.state, m.reason, m.size AS characters, m.sha256, m.hops, m.attempts,
             m.finished_at, m.shown_at, m.acked_at,
             round((julianday(arrived.at) - julianday(begun.at)) * 86400, 3) AS latency_seconds,

@@ -56,6 +56,7 @@ _GO_REFUSALS: dict[str, str] = {
     "unconfirmed": "the pairing is not confirmed; on this host: governor pair confirm PEER --code N",
     "revoked": "the link was revoked; pair anew",
     Stale.TOO_OLD: "that GO was more than 60 s old; say GO again",
+    Stale.CLOCKS_DIFFER: "that GO is dated in the future; set this host's clock right",
     Stale.BEFORE_CLOSING: "that GO was said before the link closed; say GO again",
 }
 

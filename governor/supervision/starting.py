@@ -21,8 +21,9 @@ from governor.supervision.status import describe, links_now
 LIMITS = "limits"
 """The fact under which the limits of the last start are remembered."""
 
-Limits = dict[str, float]
-"""Limits by name, each such that a larger number is looser."""
+Limits = dict[str, float | list[str]]
+"""Limits by name: a larger number is looser, and so is a new member of a list. What can be absent are the
+flags of a link that has settings of its own: one that is gone counts as 1, the loosest."""
 
 
 def start(store: Store, host: Host, limits: Limits, chat_id: int) -> str:
@@ -61,4 +62,10 @@ def _loosened(uow: UnitOfWork, limits: Limits) -> list[str]:
     known = uow.fact(LIMITS)
     before: Limits = json.loads(known) if known else limits
     uow.set_fact(LIMITS, json.dumps(limits, sort_keys=True))
-    return sorted(name for name, value in limits.items() if value > before.get(name, value))
+    return sorted(name for name, old in before.items() if _is_looser(old, limits.get(name, 1.0)))
+
+
+def _is_looser(old: float | list[str], new: float | list[str]) -> bool:
+    if isinstance(old, list) or isinstance(new, list):
+        return not (isinstance(old, list) and isinstance(new, list) and set(new) <= set(old))
+    return new > old

@@ -9,12 +9,13 @@ from datetime import datetime
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
 from governor.directory.host import Host
-from governor.directory.links import Actor, apply, pending, state_of
+from governor.directory.links import Actor, apply, is_open, pending, state_of
 from governor.errors import NotYoursError
 from governor.inbound.reading import expire_held_up
 from governor.message import PauseReason, Switch
+from governor.outbox.sending import expire_late
 from governor.policy.decide import decide
-from governor.policy.state import GoGiven, HumanActed, StopGiven
+from governor.policy.state import GoGiven, HumanActed, StopGiven, Ticked
 from governor.store.tables import Link, Peer
 from governor.store.unit_of_work import Store, UnitOfWork
 
@@ -53,7 +54,9 @@ def give_go(store: Store, host: Host, go: Go) -> list[Switched]:
     """Open one link or all; raises NotYoursError for an unknown peer."""
     now = host.clock.now()
     with store.begin() as uow:
-        return [_go(uow, host, link, go, now) for link in _chosen(uow, go.peer)]
+        links = _chosen(uow, go.peer)
+        expire_late(uow, now)  # what is over keeps no place in the new allowance
+        return [_go(uow, host, link, go, now) for link in links]
 
 
 def give_stop(store: Store, host: Host, by: Actor, peer: str | None = None) -> list[Switched]:
@@ -83,10 +86,11 @@ def _go(uow: UnitOfWork, host: Host, link: Link, go: Go, now: datetime) -> Switc
     if refusal is None and go.said_at and link.closed_at and go.said_at < link.closed_at:
         refusal = "before_closing"
     if refusal is not None:
-        entry = Entry(AuditEvent.GO_REFUSED, peer=link.peer, reason=refusal, detail={"by": go.by})
-        append(uow, now, entry)
+        apply(uow, host, link, Ticked(), now)  # the answer says what is, and time may have closed the link
+        detail = {"by": go.by} | {f"cause{n}": str(cause) for n, cause in enumerate(go.causes, 1)}
+        append(uow, now, Entry(AuditEvent.GO_REFUSED, peer=link.peer, reason=refusal, detail=detail))
         return Switched(link.peer, Switch(link.switch), refusal)
-    if link.switch != Switch.RUNNING:
+    if not is_open(host, link, now):
         expire_held_up(uow, host, link.peer, now)
     out, into = pending(uow, link.peer)
     event = GoGiven(out, into, causes=go.causes, version=go.version, bare=go.peer is None)

@@ -169,10 +169,13 @@ class TelegramOperations:
     def _rival_poller(self, present: bool) -> None:
         now = self.host.clock.now()
         with self.store.begin() as uow:
+            known = uow.fact(RIVAL) == "present"
             uow.set_fact(RIVAL, "present" if present else "gone")
-            if present:
-                for link in uow.all(Link):
-                    apply(uow, self.host, link, FaultSeen(PauseReason.RIVAL_POLLER), now)
+            if not present:
+                return
+            for link in uow.all(Link):
+                apply(uow, self.host, link, FaultSeen(PauseReason.RIVAL_POLLER), now)
+            if not known:
                 notify(
                     uow,
                     now,

@@ -10,15 +10,17 @@ from pathlib import Path
 from sqlmodel import col, delete
 
 from governor.audit.log import append
-from governor.audit.rate import Totals
 from governor.audit.record import AuditEvent, Entry
 from governor.directory.host import Host
 from governor.directory.keyring import Keyring
 from governor.directory.links import Actor, apply
 from governor.directory.own_keys import carry_on_rotation
+from governor.directory.refusals import write_counts
+from governor.inbound.lives import move
 from governor.message import PauseReason
 from governor.outbox.sending import expire_late
 from governor.outbox.submit import KEEP_SENT
+from governor.policy.lives import InboundEvent
 from governor.policy.state import FaultSeen, StopGiven, Ticked
 from governor.store.tables import Link, Message, Notice, SeenWebhook
 from governor.store.unit_of_work import Store, UnitOfWork
@@ -49,12 +51,15 @@ def tick(
     host: Host,
     keyring: Keyring,
     home: Path,
-    totals: Totals,
+    counted: list[Entry],
     *,
     after_sleep: bool,
     telegram: bool,
 ) -> bool:
-    """Do what is due now; True when keys changed and TLS has to be set up anew."""
+    """Do what is due now; True when keys changed and TLS has to be set up anew.
+
+    `counted` are the refusals of minutes that are over (`Refusals.take`).
+    """
     now = host.clock.now()
     with store.begin() as uow:
         for link in uow.all(Link):
@@ -67,10 +72,9 @@ def tick(
             watch_telegram(uow, host, now)
         expire_late(uow, now)
         _erase(uow, now)
-        for entry in totals.flush(now):
-            append(uow, now, entry)
+        write_counts(uow, now, counted)
         _remember(uow, now)
-        return carry_on_rotation(uow, keyring, now)
+        return carry_on_rotation(uow, host, keyring, now)
 
 
 def _remember(uow: UnitOfWork, now: datetime) -> None:
@@ -86,6 +90,7 @@ def _erase(uow: UnitOfWork, now: datetime) -> None:
         row.text, row.body, row.text_erase_at = None, None, None
         erased += 1
     for row in uow.all(Message, col(Message.clean_erase_at) <= now):
+        move(uow, row, InboundEvent.EXPIRED, now, "not_acknowledged")  # if its agent never did
         row.clean, row.rewrite, row.clean_erase_at = None, None, None
         erased += 1
     for notice in uow.all(

@@ -16,37 +16,40 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from governor.audit.flush import append_all
-from governor.audit.rate import Totals
 from governor.bell import Bell
 from governor.directory.host import Host
 from governor.directory.identity import KnownKey, known_keys, own_fingerprints
+from governor.directory.refusals import Refusals
 from governor.errors import PeerError, StoreError
 from governor.inbound.accept import Arrival, accept
-from governor.inbound.answers import BUSY, Answer, unprocessable
+from governor.inbound.answers import BUSY, Answer
+from governor.inbound.refusing import refuse_body
 from governor.store.unit_of_work import Store
-from governor.webhook.incoming import Incoming, WireError, WireReason
+from governor.webhook.incoming import Incoming, WireError
 from governor.webhook.receipt import Receipt
 from governor.webhook.signing import VerifiedWebhook, VerifyKey, verify_webhook
 from governor.webhook.wire import BODY_LIMIT, deadline, decode
 
 BODY_WITHIN_S = 10.0
-"""How long a peer may take to send a body, in seconds."""
 
 SignReceipt = Callable[[Receipt], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the routes work with. `mutual`: the TLS certificate must be of the peer that signed."""
+    """What the routes work with. `mutual`: the TLS certificate must be of the peer that signed.
+
+    `body_within_s` is how long a peer may take to send a body, in seconds.
+    """
 
     store: Store
     host: Host
     bell: Bell
-    totals: Totals
+    refusals: Refusals
     sign_receipt: SignReceipt
     reader_down: Callable[[], bool]
     mutual: bool
+    body_within_s: float = BODY_WITHIN_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def make_peer_app(gate: Gate) -> Starlette:
         try:
             answer = await _answer(gate, request)
         except PeerError as error:
-            await _count(gate, error.detail.replace(" ", "_").replace("-", "_"))
+            gate.refusals.count(error.detail.replace(" ", "_").replace("-", "_"), gate.host.clock.now())
             return _unauthenticated(413 if error.detail == _TOO_LARGE else 401)
         except StoreError:
             answer = BUSY
@@ -76,23 +79,18 @@ def make_peer_app(gate: Gate) -> Starlette:
         return JSONResponse({"ok": True})
 
     async def elsewhere(_request: Request, _error: Exception) -> Response:
-        await _count(gate, "route")
+        gate.refusals.count("route", gate.host.clock.now())
         return _unauthenticated(401)
 
-    return Starlette(
+    app = Starlette(
         routes=[Route("/hooks", hooks, methods=["POST"]), Route("/healthz", healthz)],
         exception_handlers={HTTPException: elsewhere},
     )
+    app.router.redirect_slashes = False  # an answer that would tell one path from another
+    return app
 
 
 _TOO_LARGE = "length"
-
-
-async def _count(gate: Gate, kind: str) -> None:
-    """Add one to the minute's totals; a flood of refusals must not become a flood of records."""
-    now = gate.host.clock.now()
-    if entries := gate.totals.add(kind, now):
-        await gate.store.run(append_all, gate.store, now, entries)
 
 
 def _unauthenticated(status: int) -> Response:
@@ -104,13 +102,17 @@ async def _answer(gate: Gate, request: Request) -> Answer:
     now = gate.host.clock.now()
     keys = await asyncio.to_thread(_keys, gate.store, now)
     key = _signer(gate, request, keys)
-    body = await _body(request)
+    body = await _body(request, gate.body_within_s)
     webhook = verify_webhook([VerifyKey(key.public_key)], request.headers.raw, body, gate.host.clock.now())
     try:
         incoming = decode(body, webhook.id)
     except WireError as error:
-        return unprocessable(error.reason)
-    return await _take(gate, keys, key, webhook, incoming, body)
+        answer = await gate.store.run(refuse_body, gate.store, gate.host, key.peer, error.reason)
+    else:
+        answer = await _take(gate, keys, key, webhook, incoming, body)
+    if answer.repeated is not None:
+        gate.refusals.count(answer.repeated, gate.host.clock.now(), key.peer)
+    return answer
 
 
 async def _take(
@@ -120,10 +122,7 @@ async def _take(
         raise PeerError("signer")
     if incoming.to_fp not in keys.own:
         raise PeerError("addressee")
-    now = gate.host.clock.now()
-    until = deadline(now, webhook.timestamp, incoming.expires_at)
-    if until <= now:
-        return unprocessable(WireReason.EXPIRY)
+    until = deadline(gate.host.clock.now(), webhook.timestamp, incoming.expires_at)
     arrival = Arrival(key.peer, webhook.id, hashlib.sha256(body).hexdigest(), until, incoming)
     return await gate.store.run(
         lambda: accept(gate.store, gate.host, arrival, gate.sign_receipt, reader_down=gate.reader_down())
@@ -159,10 +158,10 @@ def _signer(gate: Gate, request: Request, keys: Keys) -> KnownKey:
     return key
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, within_s: float) -> bytes:
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_WITHIN_S):
+        async with asyncio.timeout(within_s):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > BODY_LIMIT:

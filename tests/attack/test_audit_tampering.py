@@ -117,7 +117,7 @@ CHANGES = [
     "at = '2026-01-02 03:04:05.000007'",
     "at = '2026-01-02T03:09:05.000006'",
     "at = 'yesterday'",
-    "at = NULL || 'x'" if False else "at = x'ff'",
+    "at = x'ff'",
     "event = 'message_refused'",
     "direction = 'in'",
     "direction = NULL",
@@ -150,7 +150,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_record_is_named(path: Path, attacker: sqlite3.Connection, change: str) -> None:
-    attacker.execute(f"UPDATE audit_record SET {change} WHERE seq = 5")
+    attacker.execute(f"UPDATE audit_record SET {change} WHERE seq = 5")  # noqa: S608 - from the list above
     verdict = judged(path)
     assert (verdict.ok, verdict.count, verdict.first_broken) == (False, 4, 5)
     assert verdict.why is not None
@@ -160,7 +160,7 @@ def test_a_changed_record_is_named(path: Path, attacker: sqlite3.Connection, cha
 @pytest.mark.parametrize(
     ("detail", "event"),
     [
-        ('{"name": "eve-host", "key": "%s"}' % KEY, "host_made"),
+        (f'{{"name": "eve-host", "key": "{KEY}"}}', "host_made"),
         (None, "host_made"),
         ("[]", "host_made"),
         ("{}", "started"),

@@ -71,15 +71,12 @@ async def test_it_sends_the_headers_it_is_given_and_few_others(client: PeerClien
 
 
 async def test_answers_come_back_as_they_are(client: PeerClient) -> None:
-    headers = {"retry-after": "30", "date": "Tue, 01 Dec 2026 12:00:00 GMT"}
-    reply = replying(content=b"busy", status_code=503, headers=headers)
+    reply = replying(content=b"busy", status_code=503, headers={"retry-after": "30"})
     async with listening(None, BoundedProtocol, reply) as heard:
         answer = await client.post(proxied(heard.port), {}, BODY)
     assert answer.status == 503
     assert answer.body == b"busy"
     assert answer.retry_after == timedelta(seconds=30)
-    assert answer.date is not None
-    assert answer.date.tzinfo is UTC
 
 
 @pytest.mark.parametrize(
@@ -234,8 +231,8 @@ async def test_a_name_that_leads_to_loopback_gets_no_byte(own: Path, monkeypatch
     """DNS may say anything, and something else each time: what counts is where the socket leads."""
     real = socket.getaddrinfo
 
-    def lying(host: str, *rest: Any, **options: Any) -> Any:  # noqa: ANN401 - as the real one
-        return real("127.0.0.1" if host == "max.example" else host, *rest, **options)
+    def lying(host: str | bytes, *rest: Any, **options: Any) -> Any:  # noqa: ANN401 - as the real one
+        return real("127.0.0.1" if host in {"max.example", b"max.example"} else host, *rest, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", lying)
     got = bytearray()

@@ -208,6 +208,7 @@ async def test_pins_change_on_a_running_listener(pair: Pair) -> None:
     context = server_context(pair.max, [])
     async with listening(context, PeerCertificateProtocol) as heard:
         context.pin([pair.eva_der])  # paired
+        context.pin([pair.eva_der, write_pair(pair.folder / "third.pem", "third-host")])
         assert (await pair.post(heard)).status == 202
         context.pin([])  # revoked
         await pair.is_refused(heard)

@@ -35,9 +35,9 @@ BACK = [-0.4, -0.9, -1.0, -1.001, -2.0, -30.0, -300.0, -4000.0]
 SECONDS = st.sampled_from([*SMALL * 6, *JUMPS, *BACK])
 
 OFFERS = [Offered(direction, 5, hops=hops) for direction in Direction for hops in (4, 4, 4, 4, 4, 4, 0, -1)]
-CLOSERS = [StopGiven(), StopGiven(by_peer=True), *map(FaultSeen, PauseReason), PeerRevoked()]
+CLOSERS: list[Event] = [StopGiven(), StopGiven(by_peer=True), *map(FaultSeen, PauseReason), PeerRevoked()]
 # Activities, by their lag behind the event's own time; negative: dated in the future.
-LAGS = [timedelta(seconds=lag) for lag in (0, 1, 100, 299, 300, 5000, -100)]
+LAGS = [timedelta(seconds=lag) for lag in (0, 1, 100, 299, 300, 5000, -100, -10000)]
 SIMPLE_GOS = [
     *(GoGiven(*pending) for pending in [(0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (0, 2), (3, 4)]),
     GoGiven(0, 0, causes=(PauseReason.RIVAL_POLLER,)),

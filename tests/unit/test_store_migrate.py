@@ -16,6 +16,7 @@ from sqlmodel import SQLModel
 from governor.errors import StoreError
 from governor.store.connect import make_engine, store_errors
 from governor.store.migrate import OURS, Scripts, upgrade
+from governor.store.migrations.__main__ import draft
 from governor.store.tables import Link, Peer, PeerKey
 from governor.store.triggers import TRIGGERS
 from governor.store.unit_of_work import Store
@@ -205,3 +206,21 @@ def test_the_file_itself_refuses_to_change_the_audit_log(path: Path, statement: 
     with pytest.raises(sqlite3.IntegrityError, match=message):
         raw.execute(statement)
     assert raw.execute("SELECT seq, at, hash FROM audit_record").fetchall() == [(1, "at", "h")]
+
+
+def test_the_next_step_is_drafted_from_what_changed_in_the_tables(tmp_path: Path) -> None:
+    scripts = Scripts(tmp_path / "steps", OURS.revisions)
+    shutil.copytree(OURS.folder, scripts.folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for step in (scripts.folder / "versions").glob("*.py"):
+        lines = [line for line in step.read_text().splitlines() if '"removed_at"' not in line]
+        step.write_text("\n".join(lines))
+
+    written = draft("Agents can go", scripts)
+
+    assert written.name.endswith("_agents_can_go.py")
+    path = tmp_path / "governor.db"
+    revision = written.name.split("_")[0]
+    upgrade_to(path, Scripts(scripts.folder, (*OURS.revisions, revision)))
+    with closing(make_engine(path).connect()) as connection:
+        differences = compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
+    assert differences == []
