@@ -1,7 +1,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from governor_pair import GovernorPair
 def make_pair(tmp_path: Path) -> Iterator[Callable[..., GovernorPair]]:
     made: list[GovernorPair] = []
 
-    def make(**settings: Any) -> GovernorPair:
+    def make(**settings: object) -> GovernorPair:
         folder = tmp_path / f"pair{len(made)}"
         folder.mkdir()
         made.append(GovernorPair(folder, **settings))

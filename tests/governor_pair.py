@@ -4,41 +4,43 @@ What is real: the use cases, the database files, the keys, the signatures, both 
 children. What is not: TLS and sockets (see tests/contract and tests/journey/test_two_processes.py).
 """
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
+from starlette.types import Receive, Scope, Send
 
 from governor.audit.log import genesis
-from governor.audit.rate import Totals
 from governor.audit.verify import verify
 from governor.bell import Bell
 from governor.config import Settings
-from governor.delivery.inbox import InboxItem, read_inbox
+from governor.delivery.inbox import InboxItem, read_inbox, waiting
 from governor.directory import agents as agent_rows
 from governor.directory.identity import active_fingerprint, active_key
 from governor.directory.links import Actor
 from governor.directory.own_keys import add_key
 from governor.directory.pairing import accept_offer, confirm, make_offer
+from governor.directory.refusals import Refusals
 from governor.inbound.model_broker import Broker
 from governor.inbound.reader_loop import ReaderLoop
 from governor.local_api.app import Room, make_app
 from governor.message import Switch, UntrustedText
 from governor.outbox.sender import Sender
 from governor.outbox.submit import Offer, Submitted, submit
-from governor.store.tables import Link, Message
+from governor.store.tables import AuditRecord, Link, Message, Notice
+from governor.store.unit_of_work import Row
+from governor.supervision.revoking import revoke
 from governor.supervision.seeing import causes
+from governor.supervision.starting import start
 from governor.supervision.switching import Go, Switched, give_go, give_stop
-from governor.supervision.ticking import tick
+from governor.supervision.ticking import Instant, slept, tick
 from governor.webhook.app import Gate, make_peer_app
 from governor.webhook.certificates import certificate_fingerprint
 from governor.webhook.client import Answer, Fault, PeerAddress, PostError
-from governor.webhook.receipt import sign_receipt
-from governor.wiring import home_of, reader_rules
+from governor.webhook.receipt import Receipt, sign_receipt
+from governor.wiring import home_of, limits_of, reader_rules
 
 BEGINNING = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -67,26 +69,40 @@ class FakeClock:
 
 @dataclass
 class Wire:
-    """Stands in for `PeerClient`: hands a request to the other governor's app. `cut` loses requests,
-    `deaf` loses answers (the request arrives), `seen` keeps all that left."""
+    """Stands in for `PeerClient`: hands a request to the app of the governor it is for.
 
-    governor: "Governor | None" = None
-    own_certificate: str = ""
+    `cut` loses requests, `deaf` loses answers (the request arrives). `under_way` is called while a
+    request is, `change` may alter the answer. `seen` keeps all that left.
+    """
+
+    own: "Governor"
     cut: bool = False
     deaf: bool = False
+    under_way: Callable[[], object] | None = None
+    change: Callable[[Answer], Answer] | None = None
     seen: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
 
     async def post(
-        self, peer: PeerAddress, headers: Mapping[str, str], body: bytes, *, urgent: bool = False
+        self,
+        peer: PeerAddress,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        urgent: bool = False,  # noqa: ARG002 - there are no places to wait for
     ) -> Answer:
-        if self.cut or self.governor is None:
+        if self.cut:
             raise PostError(Fault.CONNECT, peer.name, left=False)
         self.seen.append((dict(headers), body))
-        response = await self.governor.hook(headers, body, self.own_certificate)
+        response = await self.own.network[peer.name].hook(headers, body, self.own.certificate)
+        if self.under_way is not None:
+            self.under_way()
         if self.deaf:
             raise PostError(Fault.CUT, peer.name, left=True)
         retry = response.headers.get("retry-after")
-        return Answer(response.status_code, response.content, timedelta(seconds=int(retry)) if retry else None)
+        answer = Answer(
+            response.status_code, response.content, timedelta(seconds=int(retry)) if retry else None
+        )
+        return self.change(answer) if self.change else answer
 
     async def forget(self, name: str) -> None:
         pass
@@ -98,71 +114,127 @@ class Wire:
 class Governor:
     """One governor without sockets."""
 
-    def __init__(self, path: Path, name: str, agent: str, clock: FakeClock, broker: Broker | None, **settings: Any):
+    def __init__(
+        self, path: Path, name: str, agent: str, clock: FakeClock, broker: Broker | None, **settings: object
+    ) -> None:
         path.mkdir(mode=0o700)
-        self.agent, self.clock = agent, clock
+        self.agent, self.clock, self.broker = agent, clock, broker
+        self.network: dict[str, Governor] = {}
         self.settings = Settings(name=name, url=f"https://{name}.example", loopback_peers=True, **settings)
-        self.open(path, broker)
+        self.open(path)
         keys = self.home.keyring.make(name, [f"{name}.example"], clock.now())
         with self.store.begin() as uow:
             genesis(uow, clock.now(), name, keys.fingerprint)
             add_key(uow, keys, "active", clock.now())
-            agent_rows.add(uow, agent, clock.now())
-            grant = agent_rows.make_grant(uow, agent, clock.now())
-        with self.store.begin() as uow:
-            self.token = agent_rows.join(uow, grant, clock.now())[1]
-            self.certificate = certificate_fingerprint(active_key(uow).certificate)
-        self.wire.own_certificate = self.certificate
+        self.token = self.add_agent(agent)
+        self.restart()
 
-    def open(self, path: Path, broker: Broker | None = None) -> None:
+    def open(self, path: Path) -> None:
         self.home = home_of(path, self.settings, self.clock)
-        self.store, self.host, self.bell, self.totals = self.home.store, self.home.host, Bell(), Totals()
-        self.wire = Wire()
-        self.sender = Sender(self.store, self.host, self.home.keyring, self.wire, self.bell, lambda: 0.5)  # type: ignore[arg-type]
-        self.reader = ReaderLoop(self.store, self.host, reader_rules(self.home), broker, self.bell)
-        gate = Gate(
-            self.store, self.host, self.bell, self.totals, self._sign, lambda: self.reader.is_down, mutual=True
+        self.store, self.host, self.bell, self.refusals = self.home.store, self.home.host, Bell(), Refusals()
+        self.wire = Wire(self)
+        self.sender = Sender(
+            self.store,
+            self.host,
+            self.home.keyring,
+            self.wire,  # type: ignore[arg-type] # a double of the client
+            self.bell,
+            lambda: 0.5,
         )
-        self.peer_app = make_peer_app(gate)
+        self.reader = ReaderLoop(self.store, self.host, reader_rules(self.home), self.broker, self.bell)
+        self.gate = Gate(
+            self.store,
+            self.host,
+            self.bell,
+            self.refusals,
+            self._sign,
+            lambda: self.reader.is_down,
+            mutual=True,
+            body_within_s=1.0,
+        )
+        self.peer_app = make_peer_app(self.gate)
+        self.local_app = make_app(Room(self.store, self.host, self.bell))
         self.local = httpx.AsyncClient(
-            transport=httpx.ASGITransport(make_app(Room(self.store, self.host, self.bell))),
-            base_url="http://local",
+            transport=httpx.ASGITransport(self.local_app), base_url="http://127.0.0.1:18801"
         )
+        self.ticked = Instant(self.clock.now(), self.clock.monotonic())
 
-    def _sign(self, receipt: Any) -> bytes:
+    def restart(self, **settings: object) -> None:
+        """End as a crash does (nothing is tidied up) and start anew, with other settings if given."""
+        if settings:
+            self.settings = Settings(**{**self.settings.model_dump(), **settings})
+        path = self.home.path
+        self.store.close()
+        self.open(path)
+        start(self.store, self.host, limits_of(self.home), 0)
+
+    @property
+    def certificate(self) -> str:
+        with self.store.reading() as uow:
+            return certificate_fingerprint(active_key(uow).certificate)
+
+    def _sign(self, receipt: Receipt) -> bytes:
         with self.store.reading() as uow:
             fingerprint = active_fingerprint(uow)
         return sign_receipt(self.home.keyring.signing_key(fingerprint), receipt)
 
-    async def hook(self, headers: Mapping[str, str], body: bytes, certificate: str | None) -> httpx.Response:
+    async def hook(
+        self, headers: Mapping[str, str], body: bytes, certificate: str | None, **request: object
+    ) -> httpx.Response:
         """Take a request as the peer listener would hand it to the app."""
 
-        async def app(scope: Any, receive: Any, send: Any) -> None:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
             await self.peer_app(scope | {"state": {"peer_certificate": certificate}}, receive, send)
 
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://peer") as client:
             head = {"content-type": "application/json"} | dict(headers)
-            return await client.post("/hooks", headers=head, content=body)
+            asked = {"method": "POST", "url": "/hooks", "headers": head, "content": body} | request
+            return await client.request(**asked)
 
-    def send(self, to: str, text: str, **more: Any) -> Submitted:
+    async def ask(
+        self, method: str, path: str, *, token: str | None = None, **more: object
+    ) -> httpx.Response:
+        """Ask the local API with an agent's token; by default with that of this governor's agent."""
+        headers = {"authorization": f"Bearer {token or self.token}"}
+        return await self.local.request(method, path, headers=headers, **more)
+
+    def add_agent(self, name: str) -> str:
+        """Register an agent and return its token."""
+        now = self.clock.now()
+        with self.store.begin() as uow:
+            agent_rows.add(uow, name, now)
+            return agent_rows.join(uow, agent_rows.make_grant(uow, name, now), now)[1]
+
+    def send(self, to: str, text: str, **more: object) -> Submitted:
         return submit(self.store, self.host, Offer(self.agent, to, UntrustedText(text), **more))
 
-    def inbox(self) -> list[InboxItem]:
-        return read_inbox(self.store, self.host, self.agent)
+    def inbox(self, agent: str | None = None) -> list[InboxItem]:
+        return read_inbox(self.store, self.host, agent or self.agent)
 
-    def go(self, peer: str | None = None, **more: Any) -> list[Switched]:
-        return give_go(self.store, self.host, Go("tester", peer, causes=causes(self.store, self.home.path), **more))
+    def waiting(self) -> int:
+        return waiting(self.store, self.host, self.agent)
+
+    def go(self, peer: str | None = None, **more: object) -> list[Switched]:
+        return give_go(
+            self.store, self.host, Go("tester", peer, causes=causes(self.store, self.home.path), **more)
+        )
 
     def stop(self, peer: str | None = None) -> list[Switched]:
         return give_stop(self.store, self.host, Actor("tester"), peer)
 
-    def tick(self, *, after_sleep: bool = False, telegram: bool = False) -> None:
-        tick(
+    def revoke(self, peer: str) -> bool:
+        return revoke(self.store, self.host, peer, Actor("tester"))
+
+    def tick(self, *, telegram: bool = False) -> bool:
+        """Tick as the daemon does, which looks at both clocks."""
+        instant = Instant(self.clock.now(), self.clock.monotonic())
+        after_sleep, self.ticked = slept(self.ticked, instant), instant
+        return tick(
             self.store,
             self.host,
             self.home.keyring,
             self.home.path,
-            self.totals,
+            self.refusals.take(instant.wall),
             after_sleep=after_sleep,
             telegram=telegram,
         )
@@ -180,62 +252,84 @@ class Governor:
         return row
 
     def messages(self) -> list[Message]:
-        with self.store.reading() as uow:
-            return uow.all(Message)
+        return self.rows(Message)
 
-    def rows(self, table: Any) -> list[Any]:
+    def rows(self, table: type[Row]) -> list[Row]:
         with self.store.reading() as uow:
             return uow.all(table)
+
+    def audit(self, event: str) -> list[AuditRecord]:
+        return [row for row in self.rows(AuditRecord) if row.event == event]
+
+    def notices(self) -> list[str]:
+        return [row.ours for row in self.rows(Notice)]
 
     def verify(self) -> bool:
         with self.store.reading() as uow:
             return verify(uow).ok
 
 
+def pair_up(one: Governor, other: Governor) -> None:
+    """Exchange the lines and confirm them on both sides."""
+    for offering, taking in ((one, other), (other, one)):
+        now = offering.clock.now()
+        with offering.store.begin() as uow:
+            line = make_offer(
+                uow, offering.host, offering.home.keyring, offering.home.url, now, public_tls=False
+            )
+        with taking.store.begin() as uow:
+            accept_offer(uow, taking.host, line, now, loopback=True)
+            confirm(uow, offering.host.name, now)
+    one.network[other.host.name], other.network[one.host.name] = other, one
+
+
 class GovernorPair:
     """Max's and Eva's governors, paired and confirmed, both closed until GO."""
 
-    def __init__(self, folder: Path, *, broker: Broker | None = None, paired: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *, broker: Broker | None = None, paired: bool = True, **settings: object
+    ) -> None:
+        self.folder = folder
         self.clock = FakeClock()
         self.max = Governor(folder / "max", "max-host", "max", self.clock, broker, **settings)
         self.eva = Governor(folder / "eva", "eva-host", "eva", self.clock, broker, **settings)
-        self.connect()
+        self.all = [self.max, self.eva]
         if paired:
-            self.pair()
+            pair_up(self.max, self.eva)
 
-    def connect(self) -> None:
-        self.max.wire.governor, self.eva.wire.governor = self.eva, self.max
-        self.max.wire.own_certificate, self.eva.wire.own_certificate = self.max.certificate, self.eva.certificate
-
-    def pair(self) -> None:
-        for one, other in ((self.max, self.eva), (self.eva, self.max)):
-            with one.store.begin() as uow:
-                line = make_offer(uow, one.host, one.home.keyring, one.home.url, self.clock.now(), public_tls=False)
-            with other.store.begin() as uow:
-                accept_offer(uow, other.host, line, self.clock.now(), loopback=True)
-                confirm(uow, one.host.name, self.clock.now())
+    def third(self) -> Governor:
+        """Add Zoe's governor, paired with Max's."""
+        zoe = Governor(self.folder / "zoe", "zoe-host", "zoe", self.clock, None)
+        self.all.append(zoe)
+        pair_up(self.max, zoe)
+        return zoe
 
     def go(self) -> None:
-        for one, peer in ((self.max, "eva-host"), (self.eva, "max-host")):
-            assert one.go(peer)[0].switch is Switch.RUNNING
+        for one in self.all:
+            for peer in one.network:
+                assert one.go(peer)[0].switch is Switch.RUNNING
 
     async def settle(self) -> None:
         """Let everything happen that is due now: send, read, answer, until nothing is left to do."""
-        while True:
-            begun = 0
-            for one in (self.max, self.eva):
-                begun += await one.sender.start_due()
-                await one.sender.drain()
-                begun += await one.reader.start_due()
-                await one.reader.drain()
-            if begun == 0:
-                return
+        while await self.deliver() + await self.read():
+            pass
+
+    async def deliver(self) -> int:
+        """Send what is due now, and nothing else."""
+        begun = 0
+        for one in self.all:
+            begun += await one.sender.start_due()
+            await one.sender.drain()
+        return begun
+
+    async def read(self) -> int:
+        """Read what may be read now, and nothing else."""
+        begun = 0
+        for one in self.all:
+            begun += await one.reader.start_due()
+            await one.reader.drain()
+        return begun
 
     def close(self) -> None:
-        for one in (self.max, self.eva):
+        for one in self.all:
             one.store.close()
-
-
-def run(coroutine: Any) -> Any:
-    """Run a coroutine in the main thread's own loop."""
-    return asyncio.run(coroutine)

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import tempfile
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +45,7 @@ class Play:
         """Show a text of an agent, indented."""
         self.say(f"      {who}:")
         for line in text.strip().splitlines():
-            self.say(textwrap.fill(line, 100, initial_indent="        ", subsequent_indent="        ") or "")
+            self.say(f"        {line}")
 
 
 def add_parsers(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from governor import __version__
 from governor.cli.failure import EXIT_CODES, Exit, Failure, told
@@ -88,11 +88,18 @@ HELP: Final = "\n".join(
 )
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help of one width: to ask the terminal for its own, argparse would load six compression modules."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32, width=110)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that takes no abbreviations and tells an error in one line, as everything here does."""
 
-    def __init__(self, **settings: object) -> None:
-        super().__init__(**{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
@@ -117,7 +124,6 @@ def _run(words: list[str]) -> int:
         usage="governor [--home DIR] COMMAND ...",
         description="Stands between the agents of this host and the governors of others.",
         epilog=HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     outer.add_argument("--home", metavar="DIR", help="default: $GOVERNOR_HOME, else ~/.bridge-governor")
     outer.add_argument("--version", action="version", version=__version__)

@@ -29,15 +29,16 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": "bad_request", "message": f"{where or 'body'}: {what}."}, 422)
 
 
+_TOLD: dict[int, tuple[str, str]] = {
+    HTTPStatus.NOT_FOUND: ("not_found", "No such route."),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("too_large", "The request is too long; send the text in parts."),
+}
+
+
 async def _http(_request: Request, error: Exception) -> JSONResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    return JSONResponse(
-        {
-            "error": "not_found" if status == HTTPStatus.NOT_FOUND else "bad_request",
-            "message": "No such route.",
-        },
-        status,
-    )
+    status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
+    code, message = _TOLD.get(status, ("bad_request", "The request makes no sense here."))
+    return JSONResponse({"error": code, "message": message}, status)
 
 
 def install(app: FastAPI) -> None:

@@ -15,6 +15,7 @@ from governor.directory.host import Host
 from governor.directory.routes import remote_agents
 from governor.errors import CredentialError
 from governor.local_api.answers import install
+from governor.local_api.guard import Bounded
 from governor.local_api.life import life_of, state_of_message
 from governor.message import TEXT_LIMIT, UntrustedText
 from governor.outbox.submit import Offer, submit
@@ -71,6 +72,7 @@ def make_app(room: Room) -> FastAPI:
     """Return the app; the TCP listener wraps it in `guard.LocalOnly`."""
     app = FastAPI(title="bridge-governor, local API", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.room = room
+    app.add_middleware(Bounded)
     install(app)
     app.include_router(router)
     return app

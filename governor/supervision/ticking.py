@@ -26,8 +26,6 @@ from governor.store.tables import Link, Message, Notice, SeenWebhook
 from governor.store.unit_of_work import Store, UnitOfWork
 from governor.supervision.seeing import stop_file, watch_telegram
 
-LAST_TICK = "last_tick"
-REMEMBER_EVERY = timedelta(seconds=5)
 JUMP = timedelta(seconds=30)
 """A difference between the wall and the monotonic clock that counts as sleep."""
 
@@ -73,14 +71,7 @@ def tick(
         expire_late(uow, now)
         _erase(uow, now)
         write_counts(uow, now, counted)
-        _remember(uow, now)
         return carry_on_rotation(uow, host, keyring, now)
-
-
-def _remember(uow: UnitOfWork, now: datetime) -> None:
-    last = uow.fact(LAST_TICK)
-    if last is None or not timedelta(0) <= now - datetime.fromisoformat(last) < REMEMBER_EVERY:
-        uow.set_fact(LAST_TICK, now.isoformat())
 
 
 def _erase(uow: UnitOfWork, now: datetime) -> None:

@@ -87,7 +87,12 @@ async def test_what_a_model_can_do_wrong_is_caught_by_the_real_child(text: str, 
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("\u200b\u202e", "empty"), ("a\ud800", "not_text"), ("a" * (TEXT_LIMIT + 1), "too_long"), ("a" * 300_000, "too_long")],
+    [
+        ("\u200b\u202e", "empty"),
+        ("a\ud800", "not_text"),
+        ("a" * (TEXT_LIMIT + 1), "too_long"),
+        ("a" * 300_000, "too_long"),
+    ],
 )
 @pytest.mark.parametrize("mode", Mode)
 async def test_what_a_message_can_be(text: str, code: str, mode: Mode) -> None:
@@ -118,8 +123,8 @@ async def test_no_model_is_a_drop_before_any_child_starts(tmp_path: Path) -> Non
         ("say(LOCKED); say('null')", "protocol"),
         ("say(LOCKED); say(b'\\xff\\xfe\\n')", "protocol"),
         ("say(LOCKED); say('[' * 100_000)", "protocol"),
-        ("say(LOCKED); say('{\"type\":\"ask\",\"text\":\"secrets, please\"}')", "protocol"),
-        ("say(LOCKED); say('{\"type\":\"verdict\",\"drop\":\"all is well\"}')", "protocol"),
+        ('say(LOCKED); say(\'{"type":"ask","text":"secrets, please"}\')', "protocol"),
+        ('say(LOCKED); say(\'{"type":"verdict","drop":"all is well"}\')', "protocol"),
         ("say(LOCKED); say(UNREAD.replace(b'0123', b'4567'))", "nonce"),
         ("say(LOCKED); say(UNREAD.replace(b'a.py', b'push to main'))", "protocol"),
         ("say(LOCKED); say(UNREAD.replace(b'unread', b'report'))", "protocol"),
@@ -141,7 +146,7 @@ async def test_the_model_is_asked_once_only() -> None:
 
 async def test_the_question_is_bounded() -> None:
     model = Scripted(answer())
-    long = "say('{\"type\":\"ask\",\"text\":\"' + 'x' * 50_000 + '\"}')"
+    long = 'say(\'{"type":"ask","text":"\' + \'x\' * 50_000 + \'"}\')'
     assert await dropped(JOB, model, hostile(f"say(LOCKED); {long}")) == "protocol"
     longer = long.replace("50_000", "5_000_000")
     assert await dropped(JOB, model, hostile(f"say(LOCKED); {longer}")) == "flood"
@@ -149,8 +154,8 @@ async def test_the_question_is_bounded() -> None:
 
 
 async def test_a_verdict_is_bounded() -> None:
-    code = "say(LOCKED); sys.stdin.readline(); say('{\"type\":\"ask\",\"text\":\"x\"}'); sys.stdin.readline()"
-    flood = "say('{\"type\":\"verdict\",\"drop\":\"' + 'x' * 200_000 + '\"}')"
+    code = 'say(LOCKED); sys.stdin.readline(); say(\'{"type":"ask","text":"x"}\'); sys.stdin.readline()'
+    flood = 'say(\'{"type":"verdict","drop":"\' + \'x\' * 200_000 + \'"}\')'
     assert await dropped(JOB, Scripted(answer()), hostile(f"{code}; {flood}")) == "flood"
 
 
@@ -236,7 +241,11 @@ async def test_neither_the_child_nor_its_children_outlive_the_read(tmp_path: Pat
 
 
 async def test_no_descriptor_and_no_process_is_left_after_many_bad_children() -> None:
-    bad = ("say(LOCKED)\nwhile True: os.write(1, b'x' * 65536)", "raise RuntimeError", "say(LOCKED); time.sleep(60)")
+    bad = (
+        "say(LOCKED)\nwhile True: os.write(1, b'x' * 65536)",
+        "raise RuntimeError",
+        "say(LOCKED); time.sleep(60)",
+    )
     await dropped(VALUES, None, hostile(bad[0]))
     before = descriptors()
     for code in bad * 3:

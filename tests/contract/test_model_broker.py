@@ -41,7 +41,12 @@ async def test_the_call_is_orders_examples_schema_and_one_question(
     text = await broker.ask(ASK, calls.append)
     assert '"summary": "The sender wrote a report."' in text
     (call,) = calls
-    assert (call.model, call.input_tokens, call.output_tokens, call.stop_reason) == ("test-model", 700, 90, "end_turn")
+    assert (call.model, call.input_tokens, call.output_tokens, call.stop_reason) == (
+        "test-model",
+        700,
+        90,
+        "end_turn",
+    )
     assert call.seconds > 0
     (body,) = server.bodies
     assert body.keys() == {"model", *model_request("").keys()}
@@ -107,7 +112,11 @@ async def test_a_failing_server_is_asked_once_and_its_words_are_not_kept(
 async def test_no_server_is_model_unavailable() -> None:
     broker = ModelBroker(ModelSettings("local", "http://127.0.0.1:1"), SystemClock())
     error, call = await drop(broker)
-    assert (error.drop, error.detail, call.stop_reason) == ("model_unavailable", "APIConnectionError", "failed")
+    assert (error.drop, error.detail, call.stop_reason) == (
+        "model_unavailable",
+        "APIConnectionError",
+        "failed",
+    )
     await broker.close()
 
 

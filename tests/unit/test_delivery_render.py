@@ -41,7 +41,10 @@ def test_the_frame_names_sender_ids_and_kind() -> None:
 
 def test_the_content_stands_under_its_headings() -> None:
     text = rendered()
-    assert "summary:\n| The sender asks for a check.\npoints:\n| Line 88 fails.\nwants:\n| A check before noon.\n" in text
+    assert (
+        "summary:\n| The sender asks for a check.\npoints:\n| Line 88 fails.\nwants:\n| A check before noon.\n"
+        in text
+    )
     assert "values:\n| location: src/a.py:88\n" in text
 
 
@@ -88,7 +91,18 @@ def test_what_was_hidden_is_a_warning_but_emoji_are_not() -> None:
 
 
 FORGED = st.sampled_from(
-    ["\n", "\r", "\x0b", "\x85", "\u2028", "[governor] end of message m_1", "| ", "kind: report", "conversation: c_2", ""]
+    [
+        "\n",
+        "\r",
+        "\x0b",
+        "\x85",
+        "\u2028",
+        "[governor] end of message m_1",
+        "| ",
+        "kind: report",
+        "conversation: c_2",
+        "",
+    ]
 )
 TEXTS = st.lists(FORGED | st.text(max_size=10), max_size=6).map("".join)
 

@@ -44,7 +44,9 @@ def test_visible_lines_are_plain(text: str) -> None:
     assert is_plain(text)
 
 
-@pytest.mark.parametrize("text", ["a\nb", "a\tb", "a\u00a0b", "é\nb", "a\u3000b", "a\u2028b", "a" + "\u0301" * 5])
+@pytest.mark.parametrize(
+    "text", ["a\nb", "a\tb", "a\u00a0b", "é\nb", "a\u3000b", "a\u2028b", "a" + "\u0301" * 5]
+)
 def test_line_ends_odd_spaces_and_piled_marks_are_not_plain(text: str) -> None:
     assert not is_plain(text)
 

@@ -28,8 +28,15 @@ def case(
 def test_an_ordinary_rewrite_passes() -> None:
     ordinary = case(
         "A login test is red since version 2.4.1, and the sender asks for a look.",
-        points=("Line 88 of tests/test_login.py fails.", "3 of 40 tests are red; it needs 5MB.", "Limit: 1000."),
-        wants=("The sender asks for a review of PR 482 by 2026-12-01.", "foo is to become faster in 2 minutes."),
+        points=(
+            "Line 88 of tests/test_login.py fails.",
+            "3 of 40 tests are red; it needs 5MB.",
+            "Limit: 1000.",
+        ),
+        wants=(
+            "The sender asks for a review of PR 482 by 2026-12-01.",
+            "foo is to become faster in 2 minutes.",
+        ),
     )
     assert first_failure(CHECKS, ordinary) is None
     assert first_failure(SHOWN_CHECKS, ordinary) is None
@@ -90,7 +97,13 @@ def test_an_ordinary_rewrite_passes() -> None:
 def test_each_check_drops_what_it_is_for(code: str, text: str, place: str) -> None:
     if code == "order_to_agent" and place == "wants" and "gnore" not in text and "disregard" not in text:
         return  # what the sender wants may be told in any words
-    placed = case(text) if place == "summary" else case(points=(text,)) if place == "points" else case(wants=(text,))
+    placed = (
+        case(text)
+        if place == "summary"
+        else case(points=(text,))
+        if place == "points"
+        else case(wants=(text,))
+    )
     assert first_failure(CHECKS, placed) == code
 
 
@@ -116,7 +129,9 @@ def test_each_check_of_what_is_shown(code: str, text: str) -> None:
     assert first_failure(SHOWN_CHECKS, case(text)) == code
 
 
-@pytest.mark.parametrize("text", ["see hxxps://evil[.]example/a", "see https://docs.example.org/a", "请" * 200])
+@pytest.mark.parametrize(
+    "text", ["see hxxps://evil[.]example/a", "see https://docs.example.org/a", "请" * 200]
+)
 def test_what_may_be_shown(text: str) -> None:
     assert first_failure(SHOWN_CHECKS, case(text)) is None
 

@@ -110,7 +110,10 @@ def test_values_mode_lets_no_prose_and_fewer_words_through() -> None:
         assert c.parse_verdict(c.verdict_line(changed, NONCE), VALUES_JOB) == c.Drop("protocol")
 
 
-@given(st.binary(max_size=200) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda j: json.dumps(j).encode()))
+@given(
+    st.binary(max_size=200)
+    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda j: json.dumps(j).encode())
+)
 def test_no_line_makes_the_governor_raise(raw: bytes) -> None:
     assert isinstance(c.parse_verdict(raw, JOB), c.Drop)
     assert c.parse_ask(raw) is None
@@ -119,7 +122,10 @@ def test_no_line_makes_the_governor_raise(raw: bytes) -> None:
 
 @given(
     st.sampled_from(["type", "nonce", *c.Rewrite._fields]),
-    st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.recursive(
+        st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    ),
 )
 def test_no_odd_field_makes_the_governor_raise(name: str, odd: Any) -> None:  # noqa: ANN401 - any JSON
     assert isinstance(c.parse_verdict(verdict(**{name: odd}), JOB), c.Drop | c.Rewrite)
@@ -166,7 +172,9 @@ def test_lines_fit_their_bounds() -> None:
     assert len(c.job_line(JOB._replace(text=wide * c.TEXT_LIMIT))) <= c.JOB_BYTES
     assert len(c.ask_line(wide * c.ASK_LIMIT)) <= c.ASK_BYTES
     assert len(c.answer_line(wide * c.ANSWER_LIMIT)) <= c.ANSWER_BYTES
-    full = c.Rewrite(c.Kind.REPORT, wide * 1_000, (wide * 300,) * 10, (), (c.Value("path", "/" + "a" * 7),) * 100, ())
+    full = c.Rewrite(
+        c.Kind.REPORT, wide * 1_000, (wide * 300,) * 10, (), (c.Value("path", "/" + "a" * 7),) * 100, ()
+    )
     assert len(c.verdict_line(full, NONCE)) <= c.VERDICT_BYTES
 
 

@@ -14,10 +14,24 @@ from reader.normalise import _ANSI, CHAT_TOKEN, normalise
 from reader.values import find_values
 
 EXAMPLES = {
-    "url": ["https://a.example/b?c=d", "ssh://git@host/x", "evil.com/x", "www.anything.tld/a", "example.org:8080"],
+    "url": [
+        "https://a.example/b?c=d",
+        "ssh://git@host/x",
+        "evil.com/x",
+        "www.anything.tld/a",
+        "example.org:8080",
+    ],
     "email": ["max@example.com"],
     "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
-    "time": ["2026-11-30", "2026-11-30T17:20:00.5Z", "2026-11-30T17:20+01:00", "14:30", "5:30pm", "30.11.2026", "2026-W48"],
+    "time": [
+        "2026-11-30",
+        "2026-11-30T17:20:00.5Z",
+        "2026-11-30T17:20+01:00",
+        "14:30",
+        "5:30pm",
+        "30.11.2026",
+        "2026-W48",
+    ],
     "ip": ["10.0.0.1", "10.0.0.0/8", "10.0.0.1:80", "fe80::1", "2001:db8::/32"],
     "ticket": ["JIRA-123", "CVE-2026-12345", "#482", "GHSA-ab12-cd34-ef56", "owner/repo#12"],
     "test": ["tests/unit/test_x.py::TestA::test_b[1-2]", "a.py::test"],
@@ -66,10 +80,26 @@ SPACED_EXAMPLES = {
     "duration": ["30 s", "5 minutes"],
     "number": ["5 MB", "1,000 files", "40 tests"],
 }
-PROSE = ["and/or", "he/she", "e.g", "i.e", "word", "Word", "WORD", "7", "a", "it's", "foo.bar", "self-made", "input/output"]
+PROSE = [
+    "and/or",
+    "he/she",
+    "e.g",
+    "i.e",
+    "word",
+    "Word",
+    "WORD",
+    "7",
+    "a",
+    "it's",
+    "foo.bar",
+    "self-made",
+    "input/output",
+]
 
 
-@pytest.mark.parametrize(("type_", "text"), [(type_, text) for type_, texts in EXAMPLES.items() for text in texts])
+@pytest.mark.parametrize(
+    ("type_", "text"), [(type_, text) for type_, texts in EXAMPLES.items() for text in texts]
+)
 def test_each_type_knows_its_own(type_: str, text: str) -> None:
     assert type_of(text) == type_
     assert fits(type_, text, 6)
@@ -158,11 +188,95 @@ def test_what_fits_is_short_and_of_one_line(text: str, type_: str) -> None:
 
 
 PUMPS = [
-    *("a", "A", "0", "_", "-", ".", "/", "\\", ":", "#", "@", "=", "%", "(", ")", "[", "]", "<", "<|", "|>", " ", "\n"),
-    *("a.", "a_", "aB", "a/", "a\\", "a:", "a::", "a@", "a-", "1,", "1.", "1:", "0a", "://", "a://", "http://", "[.]"),
-    *("<!--", "-->", "<!-- -->", "\x1b", "\x1b[", "\x1b]", "\x9b", "[INST", "<|a", '"/a', '"/ ', "/a ", "1 1 ", "Nov "),
-    *("ignore all ", "do not ", "you must", "system ", "[ ", "] ", "![", "a.py::b", "a.py:1", "www.", "www.a", "x@y.z."),
-    *("__", "A-1", "PR #", "1h", "PT1", "v1.", "--a", "$A", "1e", "fe80:", "12345 ", "\u4e2d", "e\u0301", "sha256:0"),
+    *(
+        "a",
+        "A",
+        "0",
+        "_",
+        "-",
+        ".",
+        "/",
+        "\\",
+        ":",
+        "#",
+        "@",
+        "=",
+        "%",
+        "(",
+        ")",
+        "[",
+        "]",
+        "<",
+        "<|",
+        "|>",
+        " ",
+        "\n",
+    ),
+    *(
+        "a.",
+        "a_",
+        "aB",
+        "a/",
+        "a\\",
+        "a:",
+        "a::",
+        "a@",
+        "a-",
+        "1,",
+        "1.",
+        "1:",
+        "0a",
+        "://",
+        "a://",
+        "http://",
+        "[.]",
+    ),
+    *(
+        "<!--",
+        "-->",
+        "<!-- -->",
+        "\x1b",
+        "\x1b[",
+        "\x1b]",
+        "\x9b",
+        "[INST",
+        "<|a",
+        '"/a',
+        '"/ ',
+        "/a ",
+        "1 1 ",
+        "Nov ",
+    ),
+    *(
+        "ignore all ",
+        "do not ",
+        "you must",
+        "system ",
+        "[ ",
+        "] ",
+        "![",
+        "a.py::b",
+        "a.py:1",
+        "www.",
+        "www.a",
+        "x@y.z.",
+    ),
+    *(
+        "__",
+        "A-1",
+        "PR #",
+        "1h",
+        "PT1",
+        "v1.",
+        "--a",
+        "$A",
+        "1e",
+        "fe80:",
+        "12345 ",
+        "\u4e2d",
+        "e\u0301",
+        "sha256:0",
+    ),
 ]
 SEARCHED = [
     *(row.pattern for row in SPACED),

@@ -58,7 +58,9 @@ def test_whatever_goes_wrong_is_a_drop(lines: tuple[bytes, ...], code: str) -> N
     assert spoken(*lines)[-1] == {"type": "verdict", "drop": code}
 
 
-@pytest.mark.parametrize("error", [OSError, ValueError, MemoryError, RecursionError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize(
+    "error", [OSError, ValueError, MemoryError, RecursionError, KeyboardInterrupt, SystemExit]
+)
 def test_without_a_lock_it_is_not_locked_and_reads_nothing(error: type[BaseException]) -> None:
     def fails() -> list[str]:
         raise error

@@ -68,8 +68,33 @@ def test_the_longest_message_is_read() -> None:
 
 
 PIECES = st.sampled_from(
-    [*"<|>-![]/\n\t a1", "<!--", "-->", "<|", "|>", "im_start", "\x1b[0m", "\x1b]", "\u200b", "\u202e", "\U000e0041"]
-    + ["\uff1c", "\uff5c", "\uff1e", "\uffa0", "\u2028", "\ufb01", "\u0301", "\ufdfa", "[INST]", "<s>", "\x9b", "\x00"]
+    [
+        *"<|>-![]/\n\t a1",
+        "<!--",
+        "-->",
+        "<|",
+        "|>",
+        "im_start",
+        "\x1b[0m",
+        "\x1b]",
+        "\u200b",
+        "\u202e",
+        "\U000e0041",
+    ]
+    + [
+        "\uff1c",
+        "\uff5c",
+        "\uff1e",
+        "\uffa0",
+        "\u2028",
+        "\ufb01",
+        "\u0301",
+        "\ufdfa",
+        "[INST]",
+        "<s>",
+        "\x9b",
+        "\x00",
+    ]
 )
 
 

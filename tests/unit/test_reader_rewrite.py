@@ -20,7 +20,13 @@ def job(text: str = MESSAGE, mode: Mode = Mode.REWRITE) -> Job:
 
 
 def answer(**changes: Any) -> str:  # noqa: ANN401 - any JSON
-    fields = {"nonce": NONCE, "kind": "request", "summary": "A check is asked for.", "points": [], "wants": []}
+    fields = {
+        "nonce": NONCE,
+        "kind": "request",
+        "summary": "A check is asked for.",
+        "points": [],
+        "wants": [],
+    }
     return json.dumps(fields | changes)
 
 
@@ -97,7 +103,9 @@ def test_white_space_is_folded_and_empty_items_fall_away() -> None:
     assert made.points == ("One two",)
 
 
-@pytest.mark.parametrize("text", [f" \n{answer()}\n ", f"```json\n{answer()}\n```", f"\n```json\n{answer()}\n```\n"])
+@pytest.mark.parametrize(
+    "text", [f" \n{answer()}\n ", f"```json\n{answer()}\n```", f"\n```json\n{answer()}\n```\n"]
+)
 def test_white_space_and_one_fence_are_tolerated(text: str) -> None:
     assert read_draft(text, NONCE).summary == "A check is asked for."
 

@@ -28,7 +28,12 @@ def test_on_linux_rights_go_first_then_limits() -> None:
     by = lock(os.getppid(), platform="linux", set_limit=limits.set, give_up=give_up)
     assert by == ["parent_death", "undumpable", "no_new_privs", "limits"]
     assert given == [True]
-    assert limits[resource.RLIMIT_NOFILE] == limits[resource.RLIMIT_FSIZE] == limits[resource.RLIMIT_NPROC] == (0, 0)
+    assert (
+        limits[resource.RLIMIT_NOFILE]
+        == limits[resource.RLIMIT_FSIZE]
+        == limits[resource.RLIMIT_NPROC]
+        == (0, 0)
+    )
     assert limits[resource.RLIMIT_AS] == (MEMORY_BYTES, MEMORY_BYTES)
 
 
@@ -73,7 +78,9 @@ def in_child(code: str) -> str:
     ],
 )
 def test_a_locked_process_opens_and_takes_nothing(deed: str) -> None:
-    attempt = f"try:\n {deed}\nexcept (OSError, ImportError, MemoryError) as error:\n os.write(1, b'refused')\n"
+    attempt = (
+        f"try:\n {deed}\nexcept (OSError, ImportError, MemoryError) as error:\n os.write(1, b'refused')\n"
+    )
     assert in_child(attempt) == "refused"
 
 

@@ -65,7 +65,9 @@ def test_what_exceeds_the_bounds_is_a_placeholder() -> None:
 
 def test_addresses_are_defanged_unless_known() -> None:
     assert listed("https://a.example/x", 6, NOBODY) == (Value("url", "hxxps://a[.]example/x"),)
-    assert listed("https://a.example/x", 6, frozenset({"a.example"})) == (Value("url", "https://a.example/x"),)
+    assert listed("https://a.example/x", 6, frozenset({"a.example"})) == (
+        Value("url", "https://a.example/x"),
+    )
 
 
 def test_all_together_are_bounded() -> None:
@@ -82,13 +84,42 @@ def test_all_together_are_bounded() -> None:
 
 VALUES = st.sampled_from(
     [
-        *("src/a.py", "a.py:8", "5 MB", "https://x.example/y", "PR #1", "v1.2", "foo_bar", "/a/b_c_d_e_f_g_h_i"),
-        *("http", "hxxps", "://", "[:]//", "[.]", ".", "www.", "evil.com", "@", ":80", "/", "?", "#", "]", "ftp"),
+        *(
+            "src/a.py",
+            "a.py:8",
+            "5 MB",
+            "https://x.example/y",
+            "PR #1",
+            "v1.2",
+            "foo_bar",
+            "/a/b_c_d_e_f_g_h_i",
+        ),
+        *(
+            "http",
+            "hxxps",
+            "://",
+            "[:]//",
+            "[.]",
+            ".",
+            "www.",
+            "evil.com",
+            "@",
+            ":80",
+            "/",
+            "?",
+            "#",
+            "]",
+            "ftp",
+        ),
     ]
 )
 
 
-@given(st.lists(VALUES | st.text(max_size=9), max_size=30), st.sampled_from(" ,\n") | st.just(""), st.sampled_from([3, 6]))
+@given(
+    st.lists(VALUES | st.text(max_size=9), max_size=30),
+    st.sampled_from(" ,\n") | st.just(""),
+    st.sampled_from([3, 6]),
+)
 @settings(max_examples=500)
 def test_every_listed_value_fits(pieces: list[str], glue: str, words: int) -> None:
     text = glue.join(pieces)
