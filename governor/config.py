@@ -10,10 +10,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from governor.errors import ConfigError
@@ -22,6 +23,8 @@ from governor.message import TEXT_LIMIT, LinkDirection
 ENV_PREFIX = "GOVERNOR_"
 NOT_SETTINGS = frozenset({"GOVERNOR_HOME", "GOVERNOR_AGENT", "GOVERNOR_CLI", "GOVERNOR_DEBUG"})
 """Variables of ours that are no settings: where the home is, who speaks, which program, whether to trace."""
+
+PORT_MOST = 65_535
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -34,7 +37,34 @@ def parse_duration(value: object) -> object:
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-Address = Annotated[str, Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$")]
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host (an IPv6 one without brackets) and port of an address to listen on."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Tell whether only this machine can reach an address to listen on."""
+    host, _ = split_address(address)
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name: 127.example.org begins like an address
+        return False
+
+
+def _with_port(address: str) -> str:
+    if not 0 < split_address(address)[1] <= PORT_MOST:
+        raise ValueError(f"a port is a number from 1 to {PORT_MOST}")
+    return address
+
+
+Address = Annotated[
+    str,
+    Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$"),
+    AfterValidator(_with_port),
+]
 
 
 class _Section(BaseModel):
@@ -75,7 +105,11 @@ class Reader(_Section):
         "rewrite", description='"rewrite": retold by a model; "values": typed values only, no prose'
     )
     model: str = Field("", description="model name; empty: no model, so every link reads in values mode")
-    base_url: str = Field("", description="any Anthropic-compatible server; empty: the hosted one")
+    base_url: str = Field(
+        "",
+        pattern=r"^(https?://\S+)?$",
+        description="any Anthropic-compatible server; empty: the hosted one",
+    )
     key: SecretStr = Field(
         SecretStr(""), description="API key; better: ANTHROPIC_API_KEY, key_file or the keyring"
     )
@@ -129,7 +163,9 @@ class Settings(BaseSettings):
         env_prefix=ENV_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, validate_default=True
     )
 
-    name: str = Field("", description="this governor's name; set by `governor init`")
+    name: str = Field(
+        "", pattern=r"^[a-z0-9-]{0,32}$", description="this governor's name; set by `governor init`"
+    )
     listen: Address = Field("127.0.0.1:18802", description="address for peer governors")
     url: str = Field(
         "", description="https URL under which peers reach `listen`; empty: https:// and that address"
@@ -198,13 +234,27 @@ def load_settings(home: Path) -> Settings:
         "the environment",
     )
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"Setting {where} in {path} or the environment: {first['msg']}.") from None
     except ValueError as error:
         raise ConfigError(f"A GOVERNOR_ variable in the environment cannot be read: {error}.") from None
+    _refuse_open_doors(settings)
+    return settings
+
+
+def _refuse_open_doors(settings: Settings) -> None:
+    """Refuse what would let other machines reach what only this one may."""
+    if not is_loopback(settings.local_api.listen):
+        raise ConfigError(
+            "local_api.listen must be a loopback address: agents of other hosts use their own governor."
+        )
+    if settings.tls == "proxy" and not is_loopback(settings.listen):
+        raise ConfigError(
+            'With tls = "proxy" the peer listener speaks plain HTTP: listen must be a loopback address.'
+        )
 
 
 def _dotted(values: Mapping[str, Any], prefix: str) -> Iterator[str]:

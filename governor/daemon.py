@@ -2,25 +2,25 @@
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import random
+import resource
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from ipaddress import ip_address
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import structlog
 
 from governor.audit.record import Entry
 from governor.bell import Bell
 from governor.clock import Clock, SystemClock
-from governor.directory.identity import active_fingerprint, known_keys
+from governor.config import split_address
+from governor.directory.identity import KnownKey, active_fingerprint, known_keys
 from governor.directory.links import Actor
 from governor.directory.refusals import Refusals
-from governor.errors import ConfigError, StoreError
+from governor.errors import StoreError
 from governor.inbound.reader_loop import ReaderLoop
+from governor.lifetime import Loop, Loops, TimelyEnd
 from governor.listening import (
     BoundedProtocol,
     QuietServer,
@@ -31,8 +31,10 @@ from governor.listening import (
 )
 from governor.local_api.app import Room, make_app
 from governor.local_api.guard import LocalOnly
+from governor.logs import log_unhandled, write_logs
 from governor.outbox.insist import insist
 from governor.outbox.sender import Sender
+from governor.sole_governor import sole_governor
 from governor.supervision.starting import start, stopped
 from governor.supervision.switching import give_stop
 from governor.supervision.ticking import Instant, slept, tick
@@ -43,185 +45,218 @@ from governor.webhook.receipt import Receipt, sign_receipt
 from governor.webhook.tls import PinnedContext, server_context
 from governor.wiring import Home, broker_of, limits_of, open_home, reader_rules, telegram_bot
 
-TICK_S = 1.0
-STORE_RETRY_S = 5.0
-END_WITHIN_S = 4.0
+TICK_S: Final = 1.0
+
+DRAIN_WITHIN_S: Final = 3.5
+"""How long loops and listeners may take to finish what is under way, in seconds."""
+
+END_WITHIN_S: Final = 4.7
+"""How long the end may take in all, in seconds."""
+
+DESCRIPTORS: Final = 2_048
+"""Open files that the bounds of the listeners leave room within; macOS begins with 256."""
 
 log = structlog.get_logger(__name__)
 
 
 def run(home_path: Path, clock: Clock | None = None) -> int:
     """Run the governor of a home until SIGTERM or SIGINT; return the exit code."""
-    with sole_governor(home_path):
-        home = open_home(home_path, clock or SystemClock())
-        try:
-            asyncio.run(Daemon(home).run())
-        finally:
-            home.store.close()
+    clock = clock or SystemClock()
+    write_logs(clock)
+    _allow_descriptors()
+    with sole_governor(home_path), TimelyEnd(END_WITHIN_S).awaited() as end:
+        asyncio.run(_serve(home_path, clock, end))
     return 0
 
 
-@contextlib.contextmanager
-def sole_governor(home: Path) -> Iterator[None]:
-    """Hold the home's lock; raises ConfigError that names the process which holds it."""
-    if not home.is_dir():
-        raise ConfigError(f"No governor lives in {home}. Make one: governor init --name NAME --agent AGENT")
-    descriptor = os.open(home / "governor.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "r+", encoding="ascii") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            pid = lock.read(20).strip() or "unknown"
-            raise ConfigError(
-                f"A governor runs in {home} already: process {pid}. Stop it: kill {pid}"
-            ) from None
-        lock.seek(0)
-        lock.truncate()
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        yield
+async def _serve(home_path: Path, clock: Clock, end: TimelyEnd) -> None:
+    signals = Signals()  # first of all: a STOP or an end that comes during the start counts
+    home = open_home(home_path, clock)
+    try:
+        await Daemon(home, signals, end).run()
+    finally:
+        home.store.close()
+
+
+class Signals:
+    """What other processes tell this one: to end (SIGTERM, SIGINT), or to stop all links (SIGUSR1)."""
+
+    def __init__(self) -> None:
+        self.ending, self.stop = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.ending.set)
+        loop.add_signal_handler(signal.SIGUSR1, self.stop.set)
+
+
+class Keys(NamedTuple):
+    """The keys in use: the fingerprint of our own that signs, and those of the peers."""
+
+    own: str
+    known: list[KnownKey]
+
+
+class Listener(NamedTuple):
+    """A server and the socket it serves."""
+
+    server: QuietServer
+    sock: socket.socket
 
 
 class Daemon:
     """The parts of a running governor."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, signals: Signals, end: TimelyEnd) -> None:
         self.home, self.store, self.host = home, home.store, home.host
-        self.bell, self.refusals, self.ending = Bell(), Refusals(), asyncio.Event()
+        self.signals, self.end = signals, end
+        self.bell, self.refusals, self.loops = Bell(), Refusals(), Loops(home.host.clock)
         self.broker = broker_of(home)
         self.bot = telegram_bot(home, self.bell)
-        with self.store.reading() as uow:
-            self.fingerprint = active_fingerprint(uow)
-            self.known = known_keys(uow, self.host.clock.now())
+        self.keys = self._read_keys()
+        home.keyring.signing_key(self.keys.own)  # a damaged key is found now, not at the first message
         self.context: PinnedContext | None = None
         if home.settings.tls == "mutual":
-            self.context = server_context(self._tls_file(), [key.certificate for key in self.known])
+            self.context = server_context(self._tls_file(), [key.certificate for key in self.keys.known])
         self.sender = Sender(self.store, self.host, home.keyring, self._client(), self.bell, random.random)
         self.reader = ReaderLoop(self.store, self.host, reader_rules(home), self.broker, self.bell)
         self._ticked = self._instant()
-        self._stopping: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Serve until told to end; then finish what is under way and write the last record."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.ending.set)
-        loop.add_signal_handler(signal.SIGUSR1, self._stop_by_signal)
-        chat_id = self.home.settings.supervision.telegram.chat_id
-        servers = self._servers()
-        found = await self.store.run(start, self.store, self.host, limits_of(self.home), chat_id)
-        serving = [asyncio.create_task(server.serve(sockets=[sock])) for server, sock in servers]
-        looping = [asyncio.create_task(self._kept(loop_)) for loop_ in self._loops()]
-        for server, _sock in servers:
-            await server.opened.wait()
-        print(f"{found} Agents: {self.home.socket}. Peers: {self.home.settings.listen}.", flush=True)  # noqa: T201 - says that it is ready
-        over = asyncio.create_task(self.ending.wait())
-        done, _ = await asyncio.wait([over, *serving, *looping], return_when=asyncio.FIRST_COMPLETED)
-        await self._end([server for server, _sock in servers], serving, looping)
-        for task in done:
-            task.result()  # a loop that ended by itself broke: let its error be seen
+        """Serve until told to end or until a part breaks, whose error is raised at the end."""
+        listeners = self._listeners()  # all are bound before anything is changed
+        try:
+            chat_id = self.home.settings.supervision.telegram.chat_id
+            found = await self.store.run(start, self.store, self.host, limits_of(self.home), chat_id)
+            await self._serve(listeners, found)
+        finally:
+            self.home.socket.unlink(missing_ok=True)
 
-    async def _end(
-        self, servers: list[QuietServer], serving: list[asyncio.Task[None]], looping: list[asyncio.Task[None]]
-    ) -> None:
-        self.ending.set()
+    async def _serve(self, listeners: list[Listener], found: str) -> None:
+        serving = [asyncio.create_task(each.server.serve(sockets=[each.sock])) for each in listeners]
+        looping = [asyncio.create_task(self._for_ever(loop)) for loop in self._loops()]
+        told = [asyncio.create_task(self._for_ever(self._supervise))] if self.bot else []
+        ready = asyncio.create_task(self._say_ready(listeners, found))
+        over = asyncio.create_task(self.signals.ending.wait())
+        parts = [*serving, *looping, *told]
+        done, _ = await asyncio.wait([over, *parts], return_when=asyncio.FIRST_COMPLETED)
+        self.end.begin()
+        self.signals.ending.set()  # ends what was `told`, which may have something to finish
         self.bell.ring()
-        for server in servers:
-            server.should_exit = True
-        for task in looping:
+        for listener in listeners:
+            listener.server.should_exit = True
+        for task in (ready, *looping):
             task.cancel()
-        await asyncio.wait([*serving, *looping], timeout=END_WITHIN_S)
+        await asyncio.wait(parts, timeout=DRAIN_WITHIN_S)
+        try:
+            await self._close()
+        finally:
+            for task in done:
+                task.result()  # what broke ended the governor: let its error be seen
+
+    async def _close(self) -> None:
         await self.sender.client.close()
         if self.broker is not None:
             await self.broker.close()
         now = self.host.clock.now()
         await self.store.run(stopped, self.store, now, self.refusals.take(now, stopping=True))
-        self.home.socket.unlink(missing_ok=True)
+        log.info("ended")
 
-    def _loops(self) -> list[Callable[[], Awaitable[None]]]:
-        loops: list[Callable[[], Awaitable[None]]] = [self.sender.run, self.reader.run, self._tick]
-        if self.broker is not None:
-            loops.append(self._warm)
+    async def _say_ready(self, listeners: list[Listener], found: str) -> None:
+        for listener in listeners:
+            await listener.server.opened.wait()
+        with contextlib.suppress(OSError):  # nobody may be there to read it
+            print(f"{found} Agents: {self.home.socket}. Peers: {self.home.settings.listen}.", flush=True)  # noqa: T201 - says that it is ready
+        log.info("running", found=found)
+
+    def _loops(self) -> list[Loop]:
+        # A STOP that came during the start is the first to reach the database.
+        loops: list[Loop] = [self._stop_when_told, self._tick, self.sender.run, self.reader.run]
+        return loops if self.broker is None else [*loops, self.broker.warm]
+
+    async def _for_ever(self, loop: Loop) -> None:
+        await self.loops.keep(loop)
+        await self.signals.ending.wait()  # one that has ended of itself ends nothing else
+
+    async def _supervise(self) -> None:
         if self.bot is not None:
-            bot = self.bot
-            loops.append(lambda: bot.run(self.ending))
-        return loops
+            await self.bot.run(self.signals.ending)
 
-    async def _kept(self, loop: Callable[[], Awaitable[None]]) -> None:
-        """Run a loop again when the database failed: it commits nothing, so nothing passes meanwhile."""
-        while not self.ending.is_set():
-            try:
-                await loop()
-            except StoreError as error:
-                log.error("store_failed", error=error.message)  # noqa: TRY400 - the message says it all
-                await asyncio.sleep(STORE_RETRY_S)
-            else:
-                await self.ending.wait()
-
-    async def _warm(self) -> None:
-        if self.broker is not None:
-            await self.broker.warm()
+    async def _stop_when_told(self) -> None:
+        while True:
+            await self.signals.stop.wait()
+            self.signals.stop.clear()
+            await insist(self.store, give_stop, self.store, self.host, Actor("signal USR1"))
+            self.bell.ring()
 
     async def _tick(self) -> None:
+        failing = False
         while True:
             await asyncio.sleep(TICK_S)
-            instant = self._instant()
-            after_sleep = slept(self._ticked, instant)
-            if after_sleep:
-                await self.sender.client.close()  # connections from before the sleep are dead
-            counted = self.refusals.take(instant.wall)
             try:
-                await self.store.run(self._tick_once, counted, after_sleep)
-            except StoreError:
-                self.refusals.give_back(counted)
-                raise
-            self._ticked = instant  # not before: a sleep that could not be written is found again
-            await self._follow_keys()
+                await self._tick_once()
+            except StoreError as error:
+                if not failing:
+                    log.error("tick_failed", error=error.message)  # noqa: TRY400 - the message says it all
+                failing = True
+                continue
+            if failing:
+                log.info("tick_works_again")
+            failing = False
+            self.loops.ticked()
             if self.bot is not None:
                 self.bot.nudge()
 
-    def _tick_once(self, counted: list[Entry], after_sleep: bool) -> bool:
-        return tick(
+    async def _tick_once(self) -> None:
+        instant = self._instant()
+        after_sleep = slept(self._ticked, instant)
+        if after_sleep:
+            await self.sender.client.close()  # connections from before the sleep are dead
+        counted = self.refusals.take(instant.wall)
+        try:
+            keys = await self.store.run(self._write_tick, counted, after_sleep)
+        except StoreError:
+            self.refusals.give_back(counted)
+            raise
+        self._ticked = instant  # not before: a sleep that could not be written is found again
+        await self._follow(keys)
+
+    def _write_tick(self, counted: list[Entry], after_sleep: bool) -> Keys:
+        telegram = self.bot is not None
+        home = self.home
+        tick(
             self.store,
             self.host,
-            self.home.keyring,
-            self.home.path,
+            home.keyring,
+            home.path,
             counted,
             after_sleep=after_sleep,
-            telegram=self.bot is not None,
+            telegram=telegram,
         )
+        return self._read_keys()
 
-    async def _follow_keys(self) -> None:
+    async def _follow(self, keys: Keys) -> None:
         """Let the listener and the client follow what was paired, revoked or rotated."""
-        with self.store.reading() as uow:
-            fingerprint, known = active_fingerprint(uow), known_keys(uow, self.host.clock.now())
-        if known != self.known:
-            gone = {key.peer for key in self.known} - {key.peer for key in known}
-            self.known = known
+        before, self.keys = self.keys, keys
+        if keys.known != before.known:
             if self.context is not None:
-                self.context.pin(key.certificate for key in known)
-            for peer in gone:
+                self.context.pin(key.certificate for key in keys.known)
+            for peer in {key.peer for key in before.known} - {key.peer for key in keys.known}:
                 await self.sender.client.forget(peer)
-        if fingerprint != self.fingerprint:
-            self.fingerprint = fingerprint
+        if keys.own != before.own:
             if self.context is not None:
                 self.context.show(self._tls_file())
             old, self.sender.client = self.sender.client, self._client()
             await old.close()
+            log.info("key_changed", key=keys.own)
 
-    def _servers(self) -> list[tuple[QuietServer, socket.socket]]:
-        """Bind all listeners before anything is served, so that a taken port changes nothing."""
+    def _read_keys(self) -> Keys:
+        with self.store.reading() as uow:
+            return Keys(active_fingerprint(uow), known_keys(uow, self.host.clock.now()))
+
+    def _listeners(self) -> list[Listener]:
         settings = self.home.settings
-        local, peer = _address(settings.local_api.listen), _address(settings.listen)
-        if not _is_loopback(local[0]):
-            raise ConfigError(
-                "local_api.listen must be a loopback address: agents of other hosts use their own governor."
-            )
-        if settings.tls == "proxy" and not _is_loopback(peer[0]):
-            raise ConfigError(
-                'With tls = "proxy" the peer listener speaks plain HTTP: listen must be a loopback address.'
-            )
+        local = split_address(settings.local_api.listen)
         app = make_app(Room(self.store, self.host, self.bell))
         names = frozenset(f"{name}:{local[1]}" for name in ("127.0.0.1", "localhost", "[::1]"))
         gate = Gate(
@@ -233,42 +268,30 @@ class Daemon:
             lambda: self.reader.is_down,
             mutual=self.context is not None,
         )
+        peers = make_server(make_peer_app(gate), PeerCertificateProtocol, self.context)
         shared = self.home.socket.parent != self.home.path
         return [
-            (make_server(make_peer_app(gate), PeerCertificateProtocol, self.context), bind_tcp(*peer)),
-            (make_server(LocalOnly(app, names), BoundedProtocol), bind_tcp(*local)),
-            (make_server(app, UnixPeerProtocol), bind_unix(self.home.socket, group=shared)),
+            Listener(peers, bind_tcp(*split_address(settings.listen))),
+            Listener(make_server(LocalOnly(app, names), BoundedProtocol), bind_tcp(*local)),
+            Listener(make_server(app, UnixPeerProtocol), bind_unix(self.home.socket, group=shared)),
         ]
 
     def _sign_receipt(self, receipt: Receipt) -> bytes:
-        return sign_receipt(self.home.keyring.signing_key(self.fingerprint), receipt)
-
-    def _stop_by_signal(self) -> None:
-        task = asyncio.create_task(self._stop_all("signal USR1"))
-        self._stopping.add(task)
-        task.add_done_callback(self._stopping.discard)
-
-    async def _stop_all(self, who: str) -> None:
-        await insist(self.store, give_stop, self.store, self.host, Actor(who))
-        self.bell.ring()
+        return sign_receipt(self.home.keyring.signing_key(self.keys.own), receipt)
 
     def _client(self) -> PeerClient:
         return PeerClient(self._tls_file(), allow_loopback=self.home.settings.loopback_peers)
 
     def _tls_file(self) -> Path:
-        return self.home.keyring.tls_file(self.fingerprint)
+        return self.home.keyring.tls_file(self.keys.own)
 
     def _instant(self) -> Instant:
         return Instant(self.host.clock.now(), self.host.clock.monotonic())
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # a name: 127.example.org begins like an address
-        return False
+def _allow_descriptors() -> None:
+    """Let this process open as many files as its listeners may need, where the system began with fewer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

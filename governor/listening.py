@@ -1,7 +1,8 @@
-"""Sockets and servers for both listeners: bound by us, bounded in time and size, quiet about signals.
+"""Sockets and servers for both listeners: bound by us, bounded in time, size and number, quiet about signals.
 
 uvicorn alone would take the process's signals, make a Unix socket that everybody may use, exit the
-process when a port is taken, and wait for ever for a request that does not end.
+process when a port is taken, wait for ever for a request that does not end, and let strangers who
+never begin TLS use up the process's descriptors.
 """
 
 import asyncio
@@ -21,12 +22,13 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from governor.doorstep import Doorstep
 from governor.errors import ConfigError
 
 KEEP_ALIVE_S: Final = 45
 """How long a connection may idle between two requests."""
 
-DRAIN_S: Final = 3
+DRAIN_S: Final = 2
 """How long requests under way may take after the listener was told to stop."""
 
 _BACKLOG: Final = 64
@@ -40,7 +42,9 @@ class BoundedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with an end: of a request's head, of the time it takes, of the connections at once.
 
     A request must have arrived whole within the deadline, counted from the connection or from the
-    first byte after the last request; else the connection is cut. Answers may take their time.
+    first byte after the last request; else the connection is cut. Answers may take their time. When
+    there are too many connections, the one that has brought no whole request for longest gives way:
+    who only holds connections keeps nobody out.
     """
 
     connections_limit: ClassVar[int] = 64
@@ -50,14 +54,23 @@ class BoundedProtocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _head: int = 0
     _in_head: bool = True
+    _came_at: float = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the deadline, or cut the connection if there are too many."""
+        """Start the deadline; with too many connections, cut one."""
         super().connection_made(transport)
-        if len(self.connections) > self.connections_limit:
-            transport.abort()
-            return
+        self._came_at = self.loop.time()
         self._await_request()
+        if len(self.connections) > self.connections_limit:
+            others = [other for other in self.connections if isinstance(other, BoundedProtocol)]
+            waiting = [other for other in others if other is not self and other.waits]
+            min(waiting, key=lambda other: other._came_at, default=self).transport.abort()  # noqa: SLF001 - of this class
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether nothing is asked here: no request has come, or not yet whole, or its answer is given."""
+        idle = self.cycle is None or self.cycle.response_complete or self._deadline is not None
+        return idle and not self.transport.is_closing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the deadline."""
@@ -90,7 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End the deadline: the request is here."""
-        self._in_head, self._head = True, 0
+        self._in_head, self._head, self._came_at = True, 0, self.loop.time()
         self._request_came()
         super().on_message_complete()
         if self.cycle.response_complete:  # answered early; no other timer ends the connection now
@@ -147,15 +160,12 @@ class QuietServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on sockets that are bound already, with bounds on how long TLS may take."""
         await self.lifespan.startup()
-        loop = asyncio.get_running_loop()
         tls: dict[str, Any] = {}
         if self.config.ssl is not None:
+            tls["ssl"] = self.config.ssl
             tls["ssl_handshake_timeout"] = self.handshake_within_s
             tls["ssl_shutdown_timeout"] = self.goodbye_within_s
-        self.servers = [
-            await loop.create_server(self._protocol, sock=sock, ssl=self.config.ssl, backlog=_BACKLOG, **tls)
-            for sock in sockets or []
-        ]
+        self.servers = [Doorstep(sock, self._protocol, tls) for sock in sockets or []]  # type: ignore[misc]
         self.started = True
         self.opened.set()
 

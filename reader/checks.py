@@ -61,8 +61,10 @@ _OVERRIDE = re.compile(
     r"\b(?:instructions?|rules?|prompts?|guidelines|polic(?:y|ies)|directions|directives|safety|restrictions|context)\b",
     re.IGNORECASE,
 )
-# letters of scripts that write no spaces count as a word each
-_WORDS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]{1,4000}+")
+_SPACELESS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
+_WORDS = re.compile(rf"[^\W\d_{_SPACELESS}]{{1,4000}}+")
+_LETTERS = re.compile(rf"[{_SPACELESS}]")
+"""Of scripts that write no spaces; two of them weigh as much as one word."""
 _DIGITS = re.compile(r"\d{1,4000}+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _NUMBER_WORDS = (
@@ -103,7 +105,7 @@ def _copies_message(case: Case) -> bool:
 
 def _invents(case: Case) -> bool:
     message = case.message.casefold()
-    words = set(_words(message))
+    words = set(_WORDS.findall(message))
     digits = {*_digits(message), *(str(n) for n, word in enumerate(_NUMBER_WORDS) if word in words)}
     values = {found.value for text in case.draft.texts() for found in find_values(text)}
     return not all(_stems_from(value, message, digits) for value in values)
@@ -154,13 +156,15 @@ def first_failure(checks: tuple[Check, ...], case: Case) -> str | None:
 
 
 def copies(source: str, texts: tuple[str, ...], limit: int) -> bool:
-    """Tell whether one of texts holds more than `limit` words in a row of source; numbers do not count."""
-    runs = set(_runs(_words(source), limit + 1))
-    return any(run in runs for text in texts for run in _runs(_words(text), limit + 1))
+    """Tell whether one of texts holds more than `limit` words of source in a row.
 
-
-def _words(text: str) -> list[str]:
-    return _WORDS.findall(text.casefold())
+    Numbers and punctuation neither count nor interrupt. Linear in the texts.
+    """
+    for unit, length in ((_WORDS, limit + 1), (_LETTERS, 2 * limit + 1)):
+        runs = set(_runs(unit.findall(source.casefold()), length))
+        if any(run in runs for text in texts for run in _runs(unit.findall(text.casefold()), length)):
+            return True
+    return False
 
 
 def _runs(words: list[str], length: int) -> Iterator[tuple[str, ...]]:

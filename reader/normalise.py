@@ -22,7 +22,7 @@ CHAT_TOKEN = re.compile(
     r"<\|[^|<>\n]{1,60}+\|>"  # <|im_start|>, <|eot_id|> and all of that family
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
     r"|<</?SYS>>"
-    r"|</?(?:start_of_turn|end_of_turn|start_header_id|end_header_id|bos|eos|s|pad|unk|think|thinking"
+    r"|</?(?:system|user|assistant|human|developer|start_of_turn|end_of_turn|start_header_id|end_header_id|bos|eos|s|pad|unk|think|thinking"
     r"|tool_call|tool_calls|tool_response|tool_result|function_call|function_calls|invoke|antml:[a-z_]{1,30})>",
     re.IGNORECASE,
 )

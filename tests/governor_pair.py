@@ -4,7 +4,8 @@ What is real: the use cases, the database files, the keys, the signatures, both 
 children. What is not: TLS and sockets (see tests/contract and tests/journey/test_two_processes.py).
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,13 +72,15 @@ class FakeClock:
 class Wire:
     """Stands in for `PeerClient`: hands a request to the app of the governor it is for.
 
-    `cut` loses requests, `deaf` loses answers (the request arrives). `under_way` is called while a
-    request is, `change` may alter the answer. `seen` keeps all that left.
+    `cut` loses requests, `deaf` loses answers (the request arrives). `before` is awaited before a body
+    leaves, `under_way` is called while a request is, `change` may alter the answer. `seen` keeps all
+    that left.
     """
 
     own: "Governor"
     cut: bool = False
     deaf: bool = False
+    before: Callable[[bytes], Awaitable[object]] | None = None
     under_way: Callable[[], object] | None = None
     change: Callable[[Answer], Answer] | None = None
     seen: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
@@ -92,6 +95,8 @@ class Wire:
     ) -> Answer:
         if self.cut:
             raise PostError(Fault.CONNECT, peer.name, left=False)
+        if self.before is not None:
+            await self.before(body)
         self.seen.append((dict(headers), body))
         response = await self.own.network[peer.name].hook(headers, body, self.own.certificate)
         if self.under_way is not None:
@@ -267,6 +272,13 @@ class Governor:
     def verify(self) -> bool:
         with self.store.reading() as uow:
             return verify(uow).ok
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for what another task brings about, but not for ever."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - the condition is a row, which sets no event
+            await asyncio.sleep(0.01)
 
 
 def pair_up(one: Governor, other: Governor) -> None:

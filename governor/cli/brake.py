@@ -77,7 +77,7 @@ def _stop(args: argparse.Namespace) -> Answer:
             try:
                 stopped = give_stop(home.store, home.host, Actor(BY_CLI), args.peer)
             except NotYoursError as error:  # a brake does not wait for the right spelling
-                lines.append(f"{error.message} So all links were stopped.")
+                lines.append(f"{error.message}. So all links were stopped.")
                 stopped = give_stop(home.store, home.host, Actor(BY_CLI))
             links = [
                 link for link in status(home.store, home.host) if link.peer in {each.peer for each in stopped}

@@ -127,8 +127,9 @@ def _failure_of(error: Exception) -> Failure:
         return Failure(
             error.code, error.message, getattr(error, "reason", None), at.isoformat() if at else None
         )
-    if isinstance(error, OSError) and error.filename is not None:
-        return Failure("host", f"{error.filename}: {error.strerror}. Mend that and try again.")
+    if isinstance(error, OSError) and error.strerror:  # a full disk names no file
+        where = f"{error.filename}: " if error.filename else ""
+        return Failure("host", f"{where}{error.strerror}. Mend that and try again.")
     return Failure("bug", f"This is a bug: {_where(error)}. Please report it; GOVERNOR_DEBUG=1 shows more.")
 
 

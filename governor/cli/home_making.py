@@ -20,6 +20,7 @@ from governor.cli.granting import give_credential
 from governor.clock import Clock
 from governor.config import Address, Settings, load_settings, settings_file
 from governor.directory.agents import add, check_name
+from governor.directory.keyring import NewKeys
 from governor.directory.own_keys import add_key
 from governor.errors import LocalError
 from governor.private_file import write_private
@@ -93,16 +94,21 @@ def _is_address(value: str) -> bool:
 
 
 def _fill(home: Home, wanted: Wanted) -> Made:
-    now = home.host.clock.now()
-    with home.store.begin() as uow:
-        new = _make_host(uow, home)
-        given = {
-            agent: give_credential(uow, home, agent, now) for agent in wanted.agents if add(uow, agent, now)
-        }
-    return Made(new, given)
+    now, keys = home.host.clock.now(), None
+    try:
+        with home.store.begin() as uow:
+            keys = _make_host(uow, home)
+            added = [agent for agent in wanted.agents if add(uow, agent, now)]
+            credentials = {agent: give_credential(uow, home, agent, now) for agent in added}
+    except BaseException:
+        if keys is not None:
+            home.keyring.forget(keys.fingerprint)
+        raise
+    return Made(keys is not None, credentials)
 
 
-def _make_host(uow: UnitOfWork, home: Home) -> bool:
+def _make_host(uow: UnitOfWork, home: Home) -> NewKeys | None:
+    """Make the host's keys and begin its log; None if that was done before."""
     if uow.one(HostKey, HostKey.state == "active") is not None:
         first = uow.one(AuditRecord, AuditRecord.event == AuditEvent.HOST_MADE)
         made = (first.detail or {}).get("name") if first else None
@@ -110,13 +116,13 @@ def _make_host(uow: UnitOfWork, home: Home) -> bool:
             raise LocalError(
                 f"The database in {home.path} is of {made}, its governor.toml of {home.settings.name}. Set the name right."
             )
-        return False
+        return None
     now = home.host.clock.now()
     make_private(home.keyring.folder)
     keys = home.keyring.make(home.settings.name, home.hosts, now)
     add_key(uow, keys, "active", now)
     genesis(uow, now, home.settings.name, keys.fingerprint)
-    return True
+    return keys
 
 
 def _settings(path: Path, wanted: Wanted) -> Settings:

@@ -56,6 +56,8 @@ class Keyring:
             raise ConfigError(
                 f"The signing key {path} cannot be used: {error}. Restore it from a backup."
             ) from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error.message}") from None
         if key.verify_key.fingerprint != fingerprint:
             raise ConfigError(f"The signing key {path} is not the one this home was made with. Restore it.")
         self._loaded[fingerprint] = key

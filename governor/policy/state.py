@@ -16,7 +16,6 @@ class Rules:
     watch_for: timedelta = timedelta(minutes=5)
     warn_before: timedelta = timedelta(minutes=1)
     text_limit: int = TEXT_LIMIT
-    hops: int = HOPS
     direction: LinkDirection = LinkDirection.BOTH
 
 

@@ -28,7 +28,7 @@ _PRAGMAS_MACOS = ("PRAGMA fullfsync=1", "PRAGMA checkpoint_fullfsync=1")
 
 
 def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # the driver would commit before DDL; the engine says BEGIN itself
+    connection.isolation_level = None  # the engine says BEGIN; the driver adds none of its own
     for pragma in _PRAGMAS + (_PRAGMAS_MACOS if sys.platform == "darwin" else ()):
         connection.execute(pragma)
 

@@ -58,23 +58,22 @@ class Acting:
         self._stranger_answered_at: float | None = None
 
     async def take(self, batch: Sequence["Heard"], empty_at: datetime | None) -> None:
-        """Record each update and act on it, STOPs first; raise `StoreError` if one cannot be recorded.
+        """Act on STOPs at once, then record each update and act on it; raise `StoreError` if that fails.
 
-        A GO is acted on at most once: the record comes before the act. A STOP is acted on at least once:
-        also when it is known already (a crash may have come in between) or cannot be recorded. A GO that
-        a STOP of the same batch overtakes was said before it and opens nothing, whatever the clocks say.
-        `empty_at` is when Telegram's queue was last known to hold nothing older than this batch.
+        A GO is acted on at most once: its record comes first. A STOP is acted on at least once, recorded or
+        not. A GO that a STOP of the same batch overtakes was said before it and opens nothing, whatever
+        the clocks say. `empty_at` is when Telegram's queue was last known to hold nothing older.
         """
-        last_stop = 0
-        for heard in sorted(batch, key=lambda heard: self._rank(heard.meaning)):
-            stop = self._stop_in(heard.meaning)
-            try:
-                new = await self._operations.record_update(self._me.bot_id, heard.update_id)
-            finally:
-                if stop is not None:
-                    last_stop = max(last_stop, heard.update_id)
-                    await self._stop(*stop)
-            if new and stop is None:
+        for heard in batch:
+            if isinstance(heard.meaning, Migrated):  # it decides which chat counts
+                self._posting.move(heard.meaning.old_chat_id, heard.meaning.new_chat_id)
+        stops = {heard.update_id: stop for heard in batch if (stop := self._stop_in(heard.meaning))}
+        for stop in stops.values():
+            await self._stop(*stop)
+        last_stop = max(stops, default=0)
+        for heard in batch:
+            new = await self._operations.record_update(self._me.bot_id, heard.update_id)
+            if new and heard.update_id not in stops:
                 await self._act(heard.meaning, empty_at, overtaken=heard.update_id < last_stop)
 
     def _rules(self) -> Authority:
@@ -86,13 +85,6 @@ class Acting:
         if command is not None and not said.text and command.word is not Word.STOP:
             return None
         return command
-
-    def _rank(self, meaning: Meaning) -> int:
-        """Return 0 for a move of the group (it decides which chat counts), 1 for a STOP, else 2."""
-        if isinstance(meaning, Migrated):
-            return 0
-        command = self._command(meaning) if isinstance(meaning, Said) else None
-        return 1 if command is not None and command.word is Word.STOP else 2
 
     def _stop_in(self, meaning: Meaning) -> tuple[str | None, str] | None:
         """Return (peer, who) of a STOP that counts."""
@@ -119,8 +111,8 @@ class Acting:
                 await self._pressed(meaning, empty_at, overtaken=overtaken)
             case Reacted(sender=sender, at=at):
                 await self._watched(sender, at)
-            case Migrated(old_chat_id=old, new_chat_id=new):
-                if old == self._posting.chat_id:
+            case Migrated(new_chat_id=new):
+                if new == self._posting.chat_id:
                     await self._posting.follow(new)
             case StandingChanged(chat_id=chat_id):
                 if chat_id == self._posting.chat_id:

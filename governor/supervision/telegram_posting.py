@@ -89,6 +89,7 @@ class Posting:
         sleep: Callable[[float], Coroutine[Any, Any, None]],
     ) -> None:
         self._api = api
+        self._stored_chat_id = api.chat_id
         self._operations = operations
         self._clock = clock
         self._look_every = look_every.total_seconds()
@@ -241,12 +242,18 @@ class Posting:
         pending.done += 1
         pending.unsure = False
 
+    def move(self, old_chat_id: int, new_chat_id: int) -> None:
+        """Go on in the supergroup that the group has become, if it is ours that moved."""
+        if old_chat_id == self._api.chat_id:
+            log.warning("telegram_group_moved", chat_id=new_chat_id)
+            self._api.chat_id = new_chat_id
+
     async def follow(self, chat_id: int) -> None:
-        """Go on in the supergroup that the group has become."""
-        if chat_id != self._api.chat_id:
-            log.warning("telegram_group_moved", chat_id=chat_id)
-            self._api.chat_id = chat_id
+        """Go on in the supergroup that our group has become, and remember it for the next start."""
+        self.move(self._api.chat_id, chat_id)
+        if chat_id != self._stored_chat_id:
             await self._operations.migrated(chat_id)
+            self._stored_chat_id = chat_id
 
     async def _refused(self, pending: _Pending, error: TelegramCallError) -> None:
         """Try posts that were refused together one by one; let one that was refused alone wait."""

@@ -26,6 +26,7 @@ from governor.inbound.answers import BUSY, Answer
 from governor.inbound.refusing import refuse_body
 from governor.store.unit_of_work import Store
 from governor.webhook.incoming import Incoming, WireError
+from governor.webhook.listener import UNAUTHENTICATED
 from governor.webhook.receipt import Receipt
 from governor.webhook.signing import VerifiedWebhook, VerifyKey, verify_webhook
 from governor.webhook.wire import BODY_LIMIT, deadline, decode
@@ -94,7 +95,7 @@ _TOO_LARGE = "length"
 
 
 def _unauthenticated(status: int) -> Response:
-    return JSONResponse({"error": "unauthenticated"}, status, {"connection": "close"})
+    return Response(UNAUTHENTICATED, status, {"connection": "close"}, "application/json")
 
 
 async def _answer(gate: Gate, request: Request) -> Answer:

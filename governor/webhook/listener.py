@@ -2,8 +2,14 @@
 
 import asyncio
 import hashlib
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from governor.listening import BoundedProtocol
+
+UNAUTHENTICATED: Final = b'{"error":"unauthenticated"}'
+"""The one body for everything that proves nothing."""
 
 
 class PeerCertificateProtocol(BoundedProtocol):
@@ -20,3 +26,15 @@ class PeerCertificateProtocol(BoundedProtocol):
         shown = hashlib.sha256(der).hexdigest() if der is not None else None
         self.app_state = {**self.app_state, "peer_certificate": shown}
         super().connection_made(transport)
+
+    def send_400_response(self, _msg: str) -> None:
+        """Answer what is no HTTP as everything else that proves nothing: the same bytes as the app's."""
+        headers = [
+            *self.server_state.default_headers,
+            (b"connection", b"close"),
+            (b"content-length", b"%d" % len(UNAUTHENTICATED)),
+            (b"content-type", b"application/json"),
+        ]
+        lines = [b"%s: %s\r\n" % header for header in headers]
+        self.transport.write(b"".join([STATUS_LINE[401], *lines, b"\r\n", UNAUTHENTICATED]))
+        self.transport.close()

@@ -253,7 +253,7 @@ async def test_no_descriptor_and_no_process_is_left_after_many_bad_children() ->
     await asyncio.sleep(0)  # pipes are closed by callbacks of the loop
     assert descriptors() <= before
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(-1, os.WNOHANG)  # noqa: ASYNC222 - does not wait
 
 
 def descriptors() -> int:

@@ -12,9 +12,10 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from governor.doorstep import Doorstep
 from governor.errors import ConfigError
 from governor.listening import BoundedProtocol, QuietServer, UnixPeerProtocol, bind_tcp, bind_unix, peer_uid
-from governor.webhook.tls import server_context
+from governor.webhook.tls import client_context, server_context
 from tests.listeners import Heard, listening
 from tests.webhook_samples import write_pair
 
@@ -262,27 +263,72 @@ async def test_a_second_request_before_the_first_answer_is_refused() -> None:
         assert len(heard.requests) <= 1
 
 
-async def test_connections_are_bounded_and_a_free_place_is_used() -> None:
+async def test_the_connection_that_waits_longest_gives_way() -> None:
     async with listening(None, Few) as heard:
         held = [await connect(heard) for _ in range(3)]
-        for reader, writer in held:
+        for reader, writer in (held[0], held[2], held[1]):
             writer.write(REQUEST)
             await answer(reader)
+        for number, (reader, _) in enumerate((held[0], held[2]), 1):
+            held.append(await connect(heard))
+            held[-1][1].write(REQUEST)
+            assert b" 202 " in await answer(held[-1][0])
+            assert await rest(reader) == b"", number
+        held[1][1].write(REQUEST)
+        assert b" 202 " in await answer(held[1][0])
+        for _, writer in held:
+            writer.close()
+
+
+async def test_who_trickles_does_not_stay_young() -> None:
+    async with listening(None, Few) as heard:
+        held = [await connect(heard) for _ in range(3)]
+        held[1][1].write(REQUEST)
+        await answer(held[1][0])
+        held[2][1].write(REQUEST)
+        await answer(held[2][0])
+        held[0][1].write(REQUEST[:-1])  # all but its end, last of all
+        await heard.arrived.wait()
+        held.append(await connect(heard))
+        assert await rest(held[0][0]) == b""
+        for _, writer in held:
+            writer.close()
+
+
+async def test_a_request_under_way_gives_way_to_nobody() -> None:
+    released, heard_all = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def held_back(_request: Request) -> Response:
+        heard_all.release()
+        await released.wait()
+        return Response(status_code=202)
+
+    async with listening(None, Few, held_back) as heard:
+        busy = [await connect(heard) for _ in range(3)]
+        for _, writer in busy:
+            writer.write(REQUEST)
+            await asyncio.wait_for(heard_all.acquire(), 10)
         reader, writer = await connect(heard)
         assert await rest(reader) == b""
         writer.close()
-        for _, writer in held:
+        released.set()
+        for reader, writer in busy:
+            assert b" 202 " in await answer(reader)
             writer.close()
-        async with asyncio.timeout(10):
-            status = b""
-            while b" 202 " not in status:  # until the listener has seen them go
-                reader, writer = await connect(heard)
-                writer.write(REQUEST)
-                try:
-                    status = await answer(reader)
-                except (asyncio.IncompleteReadError, ConnectionError):
-                    await asyncio.sleep(0.01)
-                writer.close()
+
+
+async def test_strangers_before_tls_are_bounded_and_keep_nobody_out(tmp_path: Path) -> None:
+    der = write_pair(tmp_path / "max.pem", "max-host")
+    eva = write_pair(tmp_path / "eva.pem", "eva-host")
+    client = client_context(tmp_path / "eva.pem", [der])
+    async with listening(server_context(tmp_path / "max.pem", [eva]), BoundedProtocol) as heard:
+        strangers = [await connect(heard) for _ in range(Doorstep.waiting_limit)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", heard.port, ssl=client)
+        writer.write(REQUEST)
+        assert b" 202 " in await answer(reader)
+        assert await rest(strangers[0][0]) == b""  # the oldest gave way
+        for _, stranger in [*strangers, (reader, writer)]:
+            stranger.close()
 
 
 async def test_a_handshake_that_never_ends_is_cut(tmp_path: Path) -> None:

@@ -195,6 +195,28 @@ async def test_a_cancelled_wait_does_not_tear_the_commit_under_way(store: Store)
         assert raw.execute("SELECT key FROM host_state ORDER BY key").fetchall() == [("a",), ("b",)]
 
 
+async def test_a_cancelled_wait_does_not_take_back_what_waits_its_turn(store: Store) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold_the_writer() -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    def work() -> None:
+        with store.begin() as uow:
+            uow.set_fact("a", "1")
+
+    holding = asyncio.create_task(store.run(hold_the_writer))
+    await asyncio.to_thread(begun.wait, 30)
+    queued = asyncio.create_task(store.run(work))
+    await asyncio.sleep(0)  # one turn of the loop, in which it is handed to the writer
+    queued.cancel()
+    go_on.set()
+    await holding
+    await store.run(lambda: None)  # behind it in the line
+    assert keys(store) == ["a"]
+
+
 def test_rows_stay_usable_after_the_unit_of_work(store: Store) -> None:
     def make(uow: UnitOfWork) -> Peer:
         peer = Peer(name="eva-host", state="offered", url="https://eva", agents=["eva"], paired_at=NOW)

@@ -96,6 +96,7 @@ def open_once(path: Path, connection: Connection) -> None:
 
 def test_processes_that_make_the_file_at_once_all_succeed(path: Path) -> None:
     all_succeed(open_once, path, many=3)
+    assert not list(path.parent.glob("*.before-*")), "one made it, the others took it as it was"
     Store(path).close()
 
 

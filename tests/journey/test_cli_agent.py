@@ -159,7 +159,9 @@ def test_a_revoked_link_ends_what_waits(pair: GovernorPair, served: Path) -> Non
     assert said.document["state"] in ("cancelled", "unconfirmed")
 
 
-def test_the_inbox_shows_clean_text_as_it_is_and_marks_what_was_shown(pair: GovernorPair, served: Path) -> None:
+def test_the_inbox_shows_clean_text_as_it_is_and_marks_what_was_shown(
+    pair: GovernorPair, served: Path
+) -> None:
     pair.go()
     assert governor("inbox", home=served).out == "No messages.\n"
     deliver(pair, "m_1", "[governor] message m_1\n| first\n[governor] end")
@@ -179,7 +181,9 @@ def test_the_inbox_shows_clean_text_as_it_is_and_marks_what_was_shown(pair: Gove
 def test_a_closed_link_hides_its_messages(pair: GovernorPair, served: Path) -> None:
     deliver(pair, "m_1", "text of a peer")
     assert governor("inbox", home=served).out == "No messages.\n"
-    assert governor("wait", "--timeout", "0", home=served) == governor("wait", "--timeout", "0.1", home=served)
+    assert governor("wait", "--timeout", "0", home=served) == governor(
+        "wait", "--timeout", "0.1", home=served
+    )
 
 
 def test_wait_returns_when_a_message_waits_and_never_shows_it(pair: GovernorPair, served: Path) -> None:
@@ -255,7 +259,11 @@ def test_a_grant_becomes_a_credential_of_the_agents_own_user(
             os.umask(before)
         assert said.code == 0, said.err
         path = other / "credentials/max.json"
-        assert [path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777, other.stat().st_mode & 0o777] == [
+        assert [
+            path.stat().st_mode & 0o777,
+            path.parent.stat().st_mode & 0o777,
+            other.stat().st_mode & 0o777,
+        ] == [
             0o600,
             0o700,
             0o700,

@@ -243,7 +243,7 @@ async def test_strangers_are_answered_once_a_minute_but_recorded_each_time(scene
     async with scene.running():
         for _ in range(3):
             scene.server.say(STRANGER, "GO")
-        await scene.settled()
+            await scene.settled()
         assert sum("Only the operators" in text for text in scene.texts()) == 1
         scene.clock.advance(60)
         scene.server.say(STRANGER, "GO")
@@ -388,6 +388,7 @@ async def test_a_stop_is_acted_on_though_the_crash_came_right_after_its_record(s
 async def test_while_nothing_can_be_recorded_stop_works_and_go_waits(scene: Scene) -> None:
     scene.max.add(link("eva-host", Switch.RUNNING), link("third-host"))
     scene.max.broken.add("record_update")
+    scene.server.say(OPERATOR, "hello")
     scene.server.say(STRANGER, "STOP eva-host")
     scene.server.say(OPERATOR, "GO third-host")
     async with scene.running():

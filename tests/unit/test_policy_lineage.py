@@ -1,7 +1,7 @@
 """Hops and lineage: what costs a hop, what is inherited, and that every storm ends."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from governor.message import HOPS
@@ -15,6 +15,7 @@ from governor.policy.lineage import (
     received,
 )
 
+UNTIMED = settings(deadline=None)  # a busy machine is no fault
 A, B, C, D = "a@a-host", "b@b-host", "c@c-host", "d@d-host"
 CROWD = tuple(f"agent-{number}@host-{number}" for number in range(40))
 
@@ -89,6 +90,7 @@ LINEAGES = st.builds(
 )
 
 
+@UNTIMED
 @given(st.data(), st.integers(2, len(CROWD)))
 def test_no_storm_of_forwards_outlives_its_bound(data: st.DataObject, agents: int) -> None:
     crowd = CROWD[:agents]
@@ -105,6 +107,7 @@ def test_no_storm_of_forwards_outlives_its_bound(data: st.DataObject, agents: in
     pytest.fail("a storm went on for ever")
 
 
+@UNTIMED
 @given(st.lists(LINEAGES, max_size=5), st.sampled_from(CROWD), st.sampled_from(CROWD))
 def test_whatever_was_read_the_result_is_bounded_names_the_sender_last_and_gains_no_hops(
     read: list[Lineage], sender: str, recipient: str

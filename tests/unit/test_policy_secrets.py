@@ -7,11 +7,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from governor.message import TEXT_LIMIT
 from governor.policy.secrets import KNOWN_LENGTH, SHAPES, Found, find_secret
+
+UNTIMED = settings(deadline=None)  # a busy machine is no fault
 
 # Put together here, so that no scanner of repositories takes them for real.
 MIX = "aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dF2gH4jK6mN8pQ0rS1tU3vW5xY7zA9"
@@ -119,6 +121,10 @@ def hexed(text: str) -> str:
     return text.encode().hex()
 
 
+def hexed_off(text: str) -> str:
+    return "f" + text.encode().hex()
+
+
 def hexed_apart(text: str) -> str:
     return text.encode().hex(" ").upper()
 
@@ -128,7 +134,17 @@ def backwards(text: str) -> str:
 
 
 GAPS = (spaced, wrapped, zero_width, struck_through, full_width, filled)
-ENCODINGS = (percent, quote, base64_standard, base64_lines, base64_url, hexed, hexed_apart, backwards)
+ENCODINGS = (
+    percent,
+    quote,
+    base64_standard,
+    base64_lines,
+    base64_url,
+    hexed,
+    hexed_off,
+    hexed_apart,
+    backwards,
+)
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -213,6 +229,7 @@ def test_a_secret_at_the_very_end_of_the_longest_text_is_found() -> None:
         assert find_secret("/" * (TEXT_LIMIT - len(tail)) + tail, ()) is not None
 
 
+@UNTIMED
 @given(st.text(st.characters(), max_size=200), st.lists(st.text(st.characters(), max_size=12), max_size=3))
 def test_any_text_gets_an_answer(text: str, known: list[str]) -> None:
     answer = find_secret(text, known)
@@ -221,6 +238,7 @@ def test_any_text_gets_an_answer(text: str, known: list[str]) -> None:
         assert answer is not None
 
 
+@UNTIMED
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), st.sampled_from(ENCODINGS))
 def test_no_surroundings_hide_a_token(before: str, disguise: Callable[[str], str]) -> None:
     assert find_secret(before + disguise(TOKENS["governor_token"]) + " end", ()) is not None

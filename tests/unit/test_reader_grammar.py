@@ -2,6 +2,8 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,13 +35,26 @@ EXAMPLES = {
         "2026-W48",
     ],
     "ip": ["10.0.0.1", "10.0.0.0/8", "10.0.0.1:80", "fe80::1", "2001:db8::/32"],
-    "ticket": ["JIRA-123", "CVE-2026-12345", "#482", "GHSA-ab12-cd34-ef56", "owner/repo#12"],
+    "ticket": ["JIRA-123", "PR914", "MR#7", "CVE-2026-12345", "#482", "GHSA-ab12-cd34-ef56", "owner/repo#12"],
     "test": ["tests/unit/test_x.py::TestA::test_b[1-2]", "a.py::test"],
     "location": ["a.py:88", "src/a.py:88:12", "src/a.py:8-9", "a.py#L10-L20", "C:\\x\\a.py:3"],
     "version": ["v2", "v2.4.1", "2.14.0", "1.2.3-rc.1", "pkg@1.2", "@scope/pkg@v1.2.3", "1.2.3rc1"],
     "hash": ["deadbee1", "a1b2c3d4e5f6a7b8c9d0a1b2c3d4e5f6a7b8c9d0", "sha256:0a1b2c3d"],
     "duration": ["30s", "1.5h", "1h30m", "PT5M", "250ms"],
-    "number": ["42", "1,000", "3.14", "12%", "$5,000.50", "10k", "5MB", "0x1F", "-40", "1e-5", "€20"],
+    "number": [
+        "42",
+        "1,000",
+        "3.14",
+        "12%",
+        "$5,000.50",
+        "10k",
+        "5MB",
+        "0x1F",
+        "-40",
+        "1e-5",
+        "14/15",
+        "€20",
+    ],
     "path": [
         "/etc/passwd",
         "~/x",
@@ -309,7 +324,7 @@ def _lines_run(work: Callable[[], object]) -> int:
     """Count the lines of Python that work runs: the same on every machine, whatever its load."""
     lines = 0
 
-    def trace(_frame: object, event: str, _argument: object) -> Callable[..., object]:
+    def trace(_frame: FrameType, event: str, _argument: object) -> Callable[[FrameType, str, Any], Any]:
         nonlocal lines
         lines += event == "line"
         return trace

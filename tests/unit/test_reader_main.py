@@ -95,7 +95,7 @@ def test_main_leaves_even_when_nobody_listens(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     left: list[int] = []
     with open(writing, "wb", buffering=0) as out:  # noqa: PTH123 - a descriptor, no path
-        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out))  # type: ignore[type-var]
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out))
         with pytest.raises(BrokenPipeError):
             main(1, lock=lambda _parent: [], leave=left.append)
     assert left == [0]

@@ -80,8 +80,6 @@ PIECES = st.sampled_from(
         "\u200b",
         "\u202e",
         "\U000e0041",
-    ]
-    + [
         "\uff1c",
         "\uff5c",
         "\uff1e",

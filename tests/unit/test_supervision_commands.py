@@ -102,12 +102,14 @@ def test_a_command_for_another_bot_is_ignored(text: str) -> None:
     assert parse(text, BOT) is None
 
 
-@given(st.text(max_size=40))
+@given(st.text(st.sampled_from("goGO/@ \n-!.x"), max_size=8))
 def test_only_a_message_that_is_go_opens(text: str) -> None:
     command = parse(text, BOT)
-    if command is not None and command.word is Word.GO:
-        assert text.strip().lstrip("/").casefold()[:1] != ""
-        assert len(text.split()) <= 2
+    if command is not None:
+        first, *peer = text.lower().split()
+        assert command.word is Word.GO
+        assert first in {"go", "/go"}
+        assert [command.peer] == (peer or [None])
 
 
 @given(st.text(max_size=40))

@@ -1,0 +1,93 @@
+"""How a governor goes on and how it ends: loops begin anew when the database fails, the end comes in time."""
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+import structlog
+
+from governor.clock import Clock
+from governor.errors import StoreError
+
+FIRST_REST_S: Final = 1.0
+LONGEST_REST_S: Final = 60.0
+"""How long a loop rests after the database failed it, in seconds: each time longer, up to this."""
+
+log = structlog.get_logger(__name__)
+
+Loop = Callable[[], Awaitable[None]]
+
+
+class Loops:
+    """Keeps loops going. A loop that the database fails commits nothing, so nothing passes meanwhile.
+
+    It begins anew only after the next tick that succeeds: what the tick looks after (a file STOP, a
+    deadline) waited for the database too, and comes first.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tick = asyncio.Event()
+
+    def ticked(self) -> None:
+        """Note that a tick succeeded."""
+        self._tick.set()
+        self._tick = asyncio.Event()
+
+    async def keep(self, loop: Loop) -> None:
+        """Run a loop until it ends of itself; raises what breaks it, if it is not the database."""
+        rest = FIRST_REST_S
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await loop()
+            except Exception as error:  # noqa: BLE001 - the loop may be a group of tasks; looked at below
+                failure = innermost(error)
+                if not isinstance(failure, StoreError):
+                    raise failure from None
+            else:
+                return
+            if self._clock.monotonic() - began > LONGEST_REST_S:
+                rest = FIRST_REST_S
+            log.error("store_failed", error=failure.message, again_in=rest)
+            await asyncio.sleep(rest)
+            await self._tick.wait()
+            rest = min(2 * rest, LONGEST_REST_S)
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the first error in a group of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class TimelyEnd:
+    """Ends the process by force when its end, once begun, takes too long: a thread may wait for a disk.
+
+    Nothing is lost by that: what counts is committed, and the next start recovers as after a crash.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, _end_by_force)
+        self._timer.daemon = True
+
+    def begin(self) -> None:
+        """Start counting."""
+        self._timer.start()
+
+    @contextlib.contextmanager
+    def awaited(self) -> Iterator["TimelyEnd"]:
+        """Stop counting at the end of the block."""
+        try:
+            yield self
+        finally:
+            self._timer.cancel()
+
+
+def _end_by_force() -> None:
+    log.error("ended_by_force")
+    os._exit(1)
