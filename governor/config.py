@@ -10,21 +10,19 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from governor.errors import ConfigError
+from governor.listen_address import Address, is_loopback
 from governor.message import TEXT_LIMIT, LinkDirection
 
 ENV_PREFIX = "GOVERNOR_"
 NOT_SETTINGS = frozenset({"GOVERNOR_HOME", "GOVERNOR_AGENT", "GOVERNOR_CLI", "GOVERNOR_DEBUG"})
 """Variables of ours that are no settings: where the home is, who speaks, which program, whether to trace."""
-
-PORT_MOST = 65_535
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -37,34 +35,6 @@ def parse_duration(value: object) -> object:
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Return host (an IPv6 one without brackets) and port of an address to listen on."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def is_loopback(address: str) -> bool:
-    """Tell whether only this machine can reach an address to listen on."""
-    host, _ = split_address(address)
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # a name: 127.example.org begins like an address
-        return False
-
-
-def _with_port(address: str) -> str:
-    if not 0 < split_address(address)[1] <= PORT_MOST:
-        raise ValueError(f"a port is a number from 1 to {PORT_MOST}")
-    return address
-
-
-Address = Annotated[
-    str,
-    Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$"),
-    AfterValidator(_with_port),
-]
 
 
 class _Section(BaseModel):

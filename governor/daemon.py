@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import resource
-import signal
 import socket
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,13 +13,13 @@ import structlog
 from governor.audit.record import Entry
 from governor.bell import Bell
 from governor.clock import Clock, SystemClock
-from governor.config import split_address
 from governor.directory.identity import KnownKey, active_fingerprint, known_keys
 from governor.directory.links import Actor
 from governor.directory.refusals import Refusals
 from governor.errors import StoreError
 from governor.inbound.reader_loop import ReaderLoop
-from governor.lifetime import Loop, Loops, TimelyEnd
+from governor.lifetime import Loop, Loops, Signals, TimelyEnd
+from governor.listen_address import split_address
 from governor.listening import (
     BoundedProtocol,
     QuietServer,
@@ -31,7 +30,7 @@ from governor.listening import (
 )
 from governor.local_api.app import Room, make_app
 from governor.local_api.guard import LocalOnly
-from governor.logs import log_unhandled, write_logs
+from governor.logs import write_logs
 from governor.outbox.insist import insist
 from governor.outbox.sender import Sender
 from governor.sole_governor import sole_governor
@@ -76,18 +75,6 @@ async def _serve(home_path: Path, clock: Clock, end: TimelyEnd) -> None:
         await Daemon(home, signals, end).run()
     finally:
         home.store.close()
-
-
-class Signals:
-    """What other processes tell this one: to end (SIGTERM, SIGINT), or to stop all links (SIGUSR1)."""
-
-    def __init__(self) -> None:
-        self.ending, self.stop = asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(log_unhandled)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.ending.set)
-        loop.add_signal_handler(signal.SIGUSR1, self.stop.set)
 
 
 class Keys(NamedTuple):
@@ -137,7 +124,7 @@ class Daemon:
         looping = [asyncio.create_task(self._for_ever(loop)) for loop in self._loops()]
         told = [asyncio.create_task(self._for_ever(self._supervise))] if self.bot else []
         ready = asyncio.create_task(self._say_ready(listeners, found))
-        over = asyncio.create_task(self.signals.ending.wait())
+        over = asyncio.create_task(self._until_told())
         parts = [*serving, *looping, *told]
         done, _ = await asyncio.wait([over, *parts], return_when=asyncio.FIRST_COMPLETED)
         self.end.begin()
@@ -176,7 +163,10 @@ class Daemon:
 
     async def _for_ever(self, loop: Loop) -> None:
         await self.loops.keep(loop)
-        await self.signals.ending.wait()  # one that has ended of itself ends nothing else
+        await self._until_told()  # one that has ended of itself ends nothing else
+
+    async def _until_told(self) -> None:
+        await self.signals.ending.wait()
 
     async def _supervise(self) -> None:
         if self.bot is not None:

@@ -1,8 +1,9 @@
-"""How a governor goes on and how it ends: loops begin anew when the database fails, the end comes in time."""
+"""How a governor goes on and how it ends: signals, loops that begin anew, an end that comes in time."""
 
 import asyncio
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
@@ -11,6 +12,7 @@ import structlog
 
 from governor.clock import Clock
 from governor.errors import StoreError
+from governor.logs import log_unhandled
 
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 60.0
@@ -19,6 +21,18 @@ LONGEST_REST_S: Final = 60.0
 log = structlog.get_logger(__name__)
 
 Loop = Callable[[], Awaitable[None]]
+
+
+class Signals:
+    """What other processes tell this one: to end (SIGTERM, SIGINT), or to stop all links (SIGUSR1)."""
+
+    def __init__(self) -> None:
+        self.ending, self.stop = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(log_unhandled)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.ending.set)
+        loop.add_signal_handler(signal.SIGUSR1, self.stop.set)
 
 
 class Loops:

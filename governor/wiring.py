@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from governor.audit.record import AuditEvent
 from governor.bell import Bell
 from governor.clock import Clock, SystemClock
 from governor.config import Settings, load_settings
@@ -19,6 +20,7 @@ from governor.inbound.model_broker import ModelBroker, ModelSettings
 from governor.inbound.reader_loop import ReaderRules
 from governor.message import LinkDirection
 from governor.policy.state import Rules
+from governor.store.tables import AuditRecord
 from governor.store.unit_of_work import Store
 from governor.supervision.seeing import CHAT_ID, GROUP
 from governor.supervision.starting import Limits
@@ -72,7 +74,24 @@ def open_home(home: Path, clock: Clock | None = None) -> Home:
         raise ConfigError(
             f"{home} has no database. Make it: governor init --name {settings.name or 'NAME'} --agent AGENT"
         )
-    return home_of(home, settings, clock or SystemClock())
+    opened = home_of(home, settings, clock or SystemClock())
+    try:
+        _check_name(opened)
+    except BaseException:
+        opened.store.close()
+        raise
+    return opened
+
+
+def _check_name(home: Home) -> None:
+    """Refuse another name than the home was made with: the peers know that one."""
+    with home.store.reading() as uow:
+        first = uow.one(AuditRecord, AuditRecord.event == AuditEvent.HOST_MADE)
+    made = (first.detail or {}).get("name") if first else home.host.name
+    if made != home.host.name:
+        raise ConfigError(
+            f"The database in {home.path} is of {made!r}, its governor.toml of {home.host.name!r}. Set the name right."
+        )
 
 
 def home_of(home: Path, settings: Settings, clock: Clock) -> Home:

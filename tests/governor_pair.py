@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from governor.audit.log import genesis
@@ -31,7 +32,7 @@ from governor.message import Switch, UntrustedText
 from governor.outbox.sender import Sender
 from governor.outbox.submit import Offer, Submitted, submit
 from governor.store.tables import AuditRecord, Link, Message, Notice
-from governor.store.unit_of_work import Row
+from governor.store.unit_of_work import Row, Store
 from governor.supervision.revoking import revoke
 from governor.supervision.seeing import causes
 from governor.supervision.starting import start
@@ -147,22 +148,27 @@ class Governor:
             lambda: 0.5,
         )
         self.reader = ReaderLoop(self.store, self.host, reader_rules(self.home), self.broker, self.bell)
-        self.gate = Gate(
-            self.store,
-            self.host,
-            self.bell,
-            self.refusals,
-            self._sign,
-            lambda: self.reader.is_down,
-            mutual=True,
-            body_within_s=1.0,
-        )
-        self.peer_app = make_peer_app(self.gate)
+        self.peer_app = self.app_over(self.store)
         self.local_app = make_app(Room(self.store, self.host, self.bell))
         self.local = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.local_app), base_url="http://127.0.0.1:18801"
         )
         self.ticked = Instant(self.clock.now(), self.clock.monotonic())
+
+    def app_over(self, store: Store) -> Starlette:
+        """Return the peer API over a database."""
+        return make_peer_app(
+            Gate(
+                store,
+                self.host,
+                self.bell,
+                self.refusals,
+                self._sign,
+                lambda: self.reader.is_down,
+                mutual=True,
+                body_within_s=1.0,
+            )
+        )
 
     def restart(self, **settings: object) -> None:
         """End as a crash does (nothing is tidied up) and start anew, with other settings if given."""

@@ -18,11 +18,12 @@ from governor.audit.record import AuditEvent
 from governor.cli.credentials import make_private
 from governor.cli.granting import give_credential
 from governor.clock import Clock
-from governor.config import Address, Settings, load_settings, settings_file
+from governor.config import Settings, load_settings, settings_file
 from governor.directory.agents import add, check_name
 from governor.directory.keyring import NewKeys
 from governor.directory.own_keys import add_key
 from governor.errors import LocalError
+from governor.listen_address import Address
 from governor.private_file import write_private
 from governor.store.tables import AuditRecord, HostKey
 from governor.store.unit_of_work import UnitOfWork

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from governor.policy.lives import OutboundEvent
+from governor.webhook.signing import TOLERANCE
 
 CLOSED_RETRY = timedelta(seconds=30)
 BACKOFF_FIRST = timedelta(seconds=1)
@@ -49,15 +50,25 @@ CLOSED_HERE = Outcome(OutboundEvent.TRANSPORT_FAILED, "closed_here", left=False)
 """The link closed between picking the message and beginning its request."""
 
 
-def outcome_of(status: int, body: bytes, retry_after: timedelta | None, reasons: frozenset[str]) -> Outcome:
+def outcome_of(
+    status: int,
+    body: bytes,
+    retry_after: timedelta | None,
+    reasons: frozenset[str],
+    *,
+    skew: timedelta = timedelta(0),
+) -> Outcome:
     """Classify an answer that is not a 202 (a 202 needs its receipt checked).
 
-    `reasons` are the reasons a 422 may carry; any other is called `peer_refused`.
+    `reasons` are the reasons a 422 may carry; any other is called `peer_refused`. `skew` is how far
+    the peer's clock is from ours: a 401 may mean no more than that.
     """
     event = _EVENT_OF_STATUS.get(status, OutboundEvent.TRANSPORT_FAILED)
     reason = _REASON_OF_STATUS.get(status, f"peer_status_{status}")
     if status == 422:  # noqa: PLR2004 - RFC 9110
         reason = _named_reason(body, reasons)
+    if event is OutboundEvent.NOT_AUTHENTICATED and abs(skew) > TOLERANCE:
+        reason = "peer_clock_differs"
     return Outcome(event, reason, retry_after)
 
 

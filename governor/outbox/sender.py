@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import structlog
 
@@ -111,7 +112,8 @@ class Sender:
         try:
             answer = await self.client.post(target.address, headers, parcel.body, urgent=urgent)
             if answer.status != 202:  # noqa: PLR2004 - RFC 9110
-                return outcome_of(answer.status, answer.body, answer.retry_after, _REASONS)
+                skew = answer.date - self.host.clock.now() if answer.date else timedelta(0)
+                return outcome_of(answer.status, answer.body, answer.retry_after, _REASONS, skew=skew)
             verify_receipt(target.keys, answer.body, parcel.id, hashlib.sha256(parcel.body).hexdigest())
         except PostError as error:
             return Outcome(OutboundEvent.TRANSPORT_FAILED, str(error.kind), left=error.left)

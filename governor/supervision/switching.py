@@ -18,6 +18,7 @@ from governor.policy.decide import decide
 from governor.policy.state import GoGiven, HumanActed, StopGiven, Ticked
 from governor.store.tables import Link, Peer
 from governor.store.unit_of_work import Store, UnitOfWork
+from governor.supervision.freshness import typed_go
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,8 @@ def note_activity(store: Store, host: Host, by: str, at: datetime) -> None:
 
 
 def _go(uow: UnitOfWork, host: Host, link: Link, go: Go, now: datetime) -> Switched:
-    event = GoGiven(0, 0, causes=go.causes, version=go.version, bare=go.peer is None)
-    refusal: str | None = decide(state_of(link), event, host.rules(link.peer), now).refusal
-    if refusal is None and _unconfirmed(uow, link.peer):
-        refusal = "unconfirmed"
-    if refusal is None and go.said_at and link.closed_at and go.said_at < link.closed_at:
-        refusal = "before_closing"
+    apply(uow, host, link, Ticked(), now)  # a closing that nobody has noticed yet counts as one
+    refusal = _refusal(uow, host, link, go, now)
     if refusal is not None:
         apply(uow, host, link, Ticked(), now)  # the answer says what is, and time may have closed the link
         detail = {"by": go.by} | {f"cause{n}": str(cause) for n, cause in enumerate(go.causes, 1)}
@@ -98,9 +95,16 @@ def _go(uow: UnitOfWork, host: Host, link: Link, go: Go, now: datetime) -> Switc
     return Switched(link.peer, Switch(link.switch))
 
 
-def _unconfirmed(uow: UnitOfWork, peer: str) -> bool:
-    row = uow.get(Peer, peer)
-    return row is None or row.state != "confirmed"
+def _refusal(uow: UnitOfWork, host: Host, link: Link, go: Go, now: datetime) -> str | None:
+    """Return why this GO opens nothing, in the order in which it is told."""
+    peer = uow.get(Peer, link.peer)
+    if peer is None or peer.state != "confirmed":
+        return "unconfirmed"
+    event = GoGiven(0, 0, causes=go.causes, version=go.version, bare=go.peer is None)
+    refusal = decide(state_of(link), event, host.rules(link.peer), now).refusal
+    if refusal is None and go.said_at is not None:
+        return typed_go(go.said_at, now, link.closed_at)
+    return refusal
 
 
 def _chosen(uow: UnitOfWork, peer: str | None) -> list[Link]:

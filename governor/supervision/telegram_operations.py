@@ -17,7 +17,6 @@ from governor.message import PauseReason
 from governor.policy.state import FaultSeen
 from governor.store.tables import Link, Notice, TelegramUpdate
 from governor.store.unit_of_work import Store
-from governor.supervision.freshness import typed_go
 from governor.supervision.operations import GoAnswer, Lane, LinkNow, Post
 from governor.supervision.operator_code import unlock
 from governor.supervision.seeing import CHAT_ID, POLLED_AT, RIVAL, causes
@@ -121,17 +120,15 @@ class TelegramOperations:
     def _go(
         self, peer: str | None, who: str, version: int | None, said_at: datetime | None
     ) -> list[Switched]:
-        if said_at is not None and (stale := typed_go(said_at, self.host.clock.now())) is not None:
-            return [
-                Switched(link.peer, link.switch, stale) for link in self._links_now([peer] if peer else None)
-            ]
-        with self.store.begin() as uow:
-            unlock(uow)
         go = Go(who, peer, version, said_at, causes(self.store, self.home))
         try:
-            return give_go(self.store, self.host, go)
+            switched = give_go(self.store, self.host, go)
         except NotYoursError:
             return []
+        if any(one.refusal is None for one in switched):
+            with self.store.begin() as uow:
+                unlock(uow)
+        return switched
 
     def _refused(self, who: str, act: str, reason: str) -> None:
         now = self.host.clock.now()

@@ -244,7 +244,7 @@ class Posting:
 
     def move(self, old_chat_id: int, new_chat_id: int) -> None:
         """Go on in the supergroup that the group has become, if it is ours that moved."""
-        if old_chat_id == self._api.chat_id:
+        if old_chat_id == self._api.chat_id != new_chat_id:
             log.warning("telegram_group_moved", chat_id=new_chat_id)
             self._api.chat_id = new_chat_id
 
