@@ -129,12 +129,14 @@ class Daemon:
         done, _ = await asyncio.wait([over, *parts], return_when=asyncio.FIRST_COMPLETED)
         self.end.begin()
         self.signals.ending.set()  # ends what was `told`, which may have something to finish
-        self.bell.ring()
+        self.bell.ring_out()
         for listener in listeners:
             listener.server.should_exit = True
         for task in (ready, *looping):
             task.cancel()
-        await asyncio.wait(parts, timeout=DRAIN_WITHIN_S)
+        _, late = await asyncio.wait(parts, timeout=DRAIN_WITHIN_S)
+        for task in late:
+            task.cancel()
         try:
             await self._close()
         finally:
@@ -148,6 +150,7 @@ class Daemon:
         now = self.host.clock.now()
         await self.store.run(stopped, self.store, now, self.refusals.take(now, stopping=True))
         log.info("ended")
+        self.end.code = 0  # what may still run, such as an import in a thread, has nothing to lose
 
     async def _say_ready(self, listeners: list[Listener], found: str) -> None:
         for listener in listeners:

@@ -82,11 +82,13 @@ def innermost(error: BaseException) -> BaseException:
 class TimelyEnd:
     """Ends the process by force when its end, once begun, takes too long: a thread may wait for a disk.
 
-    Nothing is lost by that: what counts is committed, and the next start recovers as after a crash.
+    Nothing is lost by that: what counts is committed, and the next start recovers as after a crash. `code`
+    is the exit code then.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, _end_by_force)
+        self.code = 1
+        self._timer = threading.Timer(seconds, self._by_force)
         self._timer.daemon = True
 
     def begin(self) -> None:
@@ -101,7 +103,7 @@ class TimelyEnd:
         finally:
             self._timer.cancel()
 
-
-def _end_by_force() -> None:
-    log.error("ended_by_force")
-    os._exit(1)
+    def _by_force(self) -> None:
+        if self.code:
+            log.error("ended_by_force")
+        os._exit(self.code)

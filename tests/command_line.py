@@ -33,10 +33,22 @@ class Said:
         return json.loads(self.out)
 
 
-def governor(*words: object, home: Path | None = None, stdin: bytes = b"") -> Said:
+class Terminal(io.TextIOWrapper):
+    """Standard input that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def governor(
+    *words: object,
+    home: Path | None = None,
+    stdin: bytes = b"",
+    typed: type[io.TextIOWrapper] = io.TextIOWrapper,
+) -> Said:
     """Run a command in this process."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="") for _ in range(2))
-    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(stdin))
+    before, sys.stdin = sys.stdin, typed(io.BytesIO(stdin))
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main([*(["--home", str(home)] if home else []), *map(str, words)])

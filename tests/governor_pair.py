@@ -36,7 +36,7 @@ from governor.store.unit_of_work import Row, Store
 from governor.supervision.revoking import revoke
 from governor.supervision.seeing import causes
 from governor.supervision.starting import start
-from governor.supervision.switching import Go, Switched, give_go, give_stop
+from governor.supervision.switching import Go, Switched, give_go, give_stop, note_activity
 from governor.supervision.ticking import Instant, slept, tick
 from governor.webhook.app import Gate, make_peer_app
 from governor.webhook.certificates import certificate_fingerprint
@@ -326,6 +326,12 @@ class GovernorPair:
         for one in self.all:
             for peer in one.network:
                 assert one.go(peer)[0].switch is Switch.RUNNING
+
+    def pass_time(self, **by: float) -> None:
+        """Let time pass with a human there."""
+        self.clock.advance(**by)
+        for one in self.all:
+            note_activity(one.store, one.host, "tester", self.clock.now())
 
     async def settle(self) -> None:
         """Let everything happen that is due now: send, read, answer, until nothing is left to do."""

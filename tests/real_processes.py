@@ -77,6 +77,7 @@ class RealSide(Side):
         usual: dict[str, Any] = {
             "name": self.name,
             "listen": f"127.0.0.1:{self.peer_port}",
+            "url": f"{'http' if settings.get('tls') == 'proxy' else 'https'}://127.0.0.1:{self.peer_port}",
             "loopback_peers": True,
             "local_api": {"listen": f"127.0.0.1:{self.local_port}"},
             "limits": {"watch_for": "1h"},
@@ -179,13 +180,18 @@ class RealPair:
 
     def open(self) -> None:
         """Have both governors run, both links open, both inboxes empty."""
-        for side, other in ((self.max, self.eva), (self.eva, self.max)):
+        for side in self.sides:
             (side.home / "STOP").unlink(missing_ok=True)
             if not side.alive():
                 side.start()
-            side.go(other.name)
+        self.open_links()
         for side in self.sides:
             side.empty_inbox()
+
+    def open_links(self) -> None:
+        """Say GO at both sides."""
+        self.max.go(self.eva.name)
+        self.eva.go(self.max.name)
 
     def end(self) -> None:
         for side in self.sides:

@@ -147,7 +147,7 @@ class TelegramGroup:
         self.bots[token] = bot
         return bot
 
-    def say(  # noqa: PLR0913 - one way to write, with all that may be about it
+    def say(
         self,
         user: int,
         text: str,

@@ -328,6 +328,11 @@ class TelegramServer(TelegramGroup):
         known = next((b for b in self.bots.values() if b.user["id"] == wanted), None)
         return self._member(known) if known else {"status": "member", "user": human(wanted)}
 
+    def _delete_webhook(self, bot: Bot, asked: Object) -> bool:
+        if asked.get("drop_pending_updates") in (True, "true", "True"):
+            bot.queue.clear()
+        return True
+
     def _set_my_commands(self, bot: Bot, asked: Object) -> bool:
         bot.commands = asked["commands"]
         return True
@@ -363,7 +368,7 @@ _METHODS: dict[str, Callable[[TelegramServer, Bot, Object], Any]] = {
     "getchat": TelegramServer._get_chat,
     "getchatmember": TelegramServer._get_chat_member,
     "setmycommands": TelegramServer._set_my_commands,
-    "deletewebhook": lambda _server, _bot, _asked: True,
+    "deletewebhook": TelegramServer._delete_webhook,
 }
 
 

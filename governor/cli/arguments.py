@@ -26,8 +26,19 @@ def add_speaker(parser: ArgumentParser) -> None:
 def add_code(parser: ArgumentParser, what_for: str) -> None:
     """Let a command take the operator's code."""
     parser.add_argument(
-        "--code", metavar="N", help=f"the operator's code, 6 digits, {what_for}; asked for on a terminal"
+        "--code",
+        type=code,
+        metavar="N",
+        help=f"the operator's code, 6 digits, {what_for}; asked for on a terminal",
     )
+
+
+def code(value: str) -> str:
+    """Read a code as authenticator apps show it; what has not the form of one is no wrong try."""
+    digits = "".join(value.split())
+    if not re.fullmatch(r"[0-9]{6}", digits, re.ASCII):
+        raise argparse.ArgumentTypeError("an operator's code has 6 digits")
+    return digits
 
 
 def seconds(value: str) -> float:

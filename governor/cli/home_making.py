@@ -17,6 +17,7 @@ from governor.audit.log import genesis
 from governor.audit.record import AuditEvent
 from governor.cli.credentials import make_private
 from governor.cli.granting import give_credential
+from governor.cli.opened import check_owner
 from governor.clock import Clock
 from governor.config import Settings, load_settings, settings_file
 from governor.directory.agents import add, check_name
@@ -60,6 +61,7 @@ def make_home(path: Path, wanted: Wanted, clock: Clock) -> Made:
     for agent in wanted.agents:
         check_name(agent, "an agent")
     _check_addresses(wanted)
+    check_owner(path)
     _refuse_foreign(path)
     make_private(path)
     with _alone(path):
@@ -101,7 +103,7 @@ def _fill(home: Home, wanted: Wanted) -> Made:
             keys = _make_host(uow, home)
             added = [agent for agent in wanted.agents if add(uow, agent, now)]
             credentials = {agent: give_credential(uow, home, agent, now) for agent in added}
-    except BaseException:
+    except Exception:  # not an interruption: that may come after the commit, and the keys are in use then
         if keys is not None:
             home.keyring.forget(keys.fingerprint)
         raise

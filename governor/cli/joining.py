@@ -6,6 +6,7 @@ The line that carries a grant is `bgjoin1.` and base64url of the JSON object `gr
 
 import argparse
 import json
+import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from governor.cli.answer import Subparsers
 
 PREFIX: Final = "bgjoin1."
+_READ_MOST: Final = 10_000
 
 
 def add_parsers(subparsers: "Subparsers") -> None:
@@ -37,7 +39,7 @@ def add_parsers(subparsers: "Subparsers") -> None:
 def add_join(commands: "Subparsers") -> None:
     """Register `join` among the commands of `agent`."""
     join = commands.add_parser("join", help="turn a grant into your own credential")
-    join.add_argument("grant", metavar="GRANT", help="the line that begins with bgjoin1.")
+    join.add_argument("grant", metavar="GRANT", help="the line that begins with bgjoin1.; -: standard input")
     add_json(join)
     join.set_defaults(func=answering(_join))
 
@@ -67,7 +69,8 @@ def read_join_line(line: str) -> tuple[str, Place]:
 
 
 def _join(args: argparse.Namespace) -> Answer:
-    grant, place = read_join_line(args.grant)
+    line = sys.stdin.buffer.read(_READ_MOST).decode("ascii", "replace") if args.grant == "-" else args.grant
+    grant, place = read_join_line(line)
     found = ask(Credential("", "", place), "POST", "/v1/join", {"grant": grant})
     token = checked_token(found.get("token"))
     if not is_agent_name(found.get("agent")) or token is None:

@@ -73,7 +73,7 @@ def _rotate(args: argparse.Namespace) -> Answer:
         try:
             with home.store.begin() as uow:
                 peers = start_rotation(uow, home.host, home.keyring, keys, now)
-        except BaseException:
+        except Exception:  # not an interruption: that may come after the commit
             home.keyring.forget(keys.fingerprint)
             raise
     told = f"It is announced to: {', '.join(peers)}." if peers else "There is no peer to tell."

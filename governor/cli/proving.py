@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from governor.cli.arguments import code
 from governor.cli.failure import Failure
 from governor.supervision.operator_code import check_code
 from governor.supervision.switching import note_activity
@@ -14,9 +15,9 @@ BY_CODE = "cli:code"
 
 def prove(home: Home, args: argparse.Namespace) -> None:
     """Take the code of `args`, or ask for it on a terminal; raises CodeError, or Failure without one."""
-    code = args.code or _asked()
+    given = args.code or _asked()
     now = home.host.clock.now()
-    check_code(home.store, home.path, now, code)
+    check_code(home.store, home.path, now, given)
     note_activity(home.store, home.host, BY_CODE, now)
 
 
@@ -26,4 +27,7 @@ def _asked() -> str:
             "usage", "The operator's code is needed: --code N. It is made by: governor operator enroll"
         )
     print("The operator's code: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip()
+    try:
+        return code(sys.stdin.readline(100))
+    except argparse.ArgumentTypeError as error:
+        raise Failure("usage", f"That is none: {error}.") from None

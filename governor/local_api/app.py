@@ -13,7 +13,7 @@ from governor.delivery.inbox import ack, read_inbox, waiting
 from governor.directory.agents import join, who_is
 from governor.directory.host import Host
 from governor.directory.routes import remote_agents
-from governor.errors import CredentialError
+from governor.errors import CredentialError, GovernorError
 from governor.local_api.answers import install
 from governor.local_api.guard import Bounded
 from governor.local_api.life import life_of, state_of_message
@@ -48,6 +48,13 @@ class Joining(BaseModel):
     grant: str = Field(max_length=100)
 
 
+class EndingError(GovernorError):
+    """The governor is ending; ask again when it runs anew."""
+
+    code = "no_governor"
+    status = 503
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """What the routes work with. `bell` rings after every change, so that waiting is not polling."""
@@ -57,7 +64,10 @@ class Room:
     bell: Bell
 
     async def until(self, seconds: float, look: Callable[[], T], enough: Callable[[T], bool]) -> T:
-        """Look now and after each ring until it is enough or the time is over; return the last look."""
+        """Look now and after each ring until it is enough or the time is over; return the last look.
+
+        Raises EndingError when the governor ends first.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while True:
@@ -65,6 +75,8 @@ class Room:
             left = end - loop.time()
             if left <= 0 or enough(seen):
                 return seen
+            if self.bell.is_over:
+                raise EndingError
             await self.bell.wait(min(left, 1.0))  # another process may have changed the rows: no ring then
 
 

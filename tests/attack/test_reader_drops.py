@@ -14,7 +14,7 @@ import pytest
 from governor.errors import ReadingError
 from governor.inbound.model_broker import ModelCall
 from governor.inbound.reader_process import child_command, read_message
-from reader.contract import DROPS, TEXT_LIMIT, Job, Kind, Mode, Rewrite, Value, verdict_line
+from reader.contract import ASK_BYTES, DROPS, TEXT_LIMIT, Job, Kind, Mode, Rewrite, Value, verdict_line
 
 NONCE = "0123456789abcdef"
 JOB = Job("Please look at a.py.", Mode.REWRITE, NONCE)
@@ -250,6 +250,31 @@ async def test_no_descriptor_and_no_process_is_left_after_many_bad_children() ->
     before = descriptors()
     for code in bad * 3:
         await dropped(VALUES, None, hostile(code), SOON)
+    await asyncio.sleep(0)  # pipes are closed by callbacks of the loop
+    assert descriptors() <= before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # noqa: ASYNC222 - does not wait
+
+
+async def test_a_flood_while_the_model_thinks_leaves_nothing_behind(tmp_path: Path) -> None:
+    progress = tmp_path / "progress"
+    chunk, pipe = 4_096, 65_536
+    enough = (2 * ASK_BYTES + pipe) // chunk  # all that asyncio buffers, and a full pipe
+
+    class Thinking(Scripted):
+        async def ask(self, text: str, _on_call: Callable[[ModelCall], None]) -> str:
+            self.asked.append(text)
+            while not progress.exists() or progress.stat().st_size < enough:  # noqa: ASYNC110 - a file of another process
+                await asyncio.sleep(0.01)
+            return "too late"
+
+    code = (
+        f"log = open({str(progress)!r}, 'wb', 0); say(LOCKED); sys.stdin.readline()\n"
+        'say(\'{"type":"ask","text":"x"}\')\n'
+        f"while True:\n    os.write(1, b'x' * {chunk}); log.write(b'.')"
+    )
+    before = descriptors()
+    assert await dropped(JOB, Thinking(""), hostile(code)) == "flood"
     await asyncio.sleep(0)  # pipes are closed by callbacks of the loop
     assert descriptors() <= before
     with pytest.raises(ChildProcessError):

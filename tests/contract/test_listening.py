@@ -197,6 +197,7 @@ async def test_a_request_that_trickles_is_cut() -> None:
         while not ended.done():
             writer.write(b"x")
             await asyncio.sleep(0.02)
+        await ended
         writer.close()
         assert heard.bodies == []
 

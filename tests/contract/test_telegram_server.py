@@ -80,6 +80,10 @@ async def test_an_update_stays_until_a_later_poll_confirms_it(server: TelegramSe
             server.say(42, text)
         assert await heard(bot, -1) == ["c"]
         assert await heard(bot) == ["c"]
+        await bot.delete_webhook(drop_pending_updates=False)
+        assert await heard(bot) == ["c"]
+        await bot.delete_webhook(drop_pending_updates=True)
+        assert await heard(bot) == []
 
 
 async def test_a_poll_is_held_until_something_is_said(server: TelegramServer) -> None:

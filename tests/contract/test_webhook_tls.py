@@ -230,13 +230,10 @@ async def test_a_rotation_knows_two_certificates_for_a_while(pair: Pair) -> None
 
 
 async def test_a_pair_of_files_that_does_not_fit_changes_nothing(pair: Pair) -> None:
-    key_of_another = pair.eva.read_bytes().partition(b"-----BEGIN CERTIFICATE")[0]
     wrong = pair.folder / "wrong.pem"
-    wrong.write_bytes(
-        key_of_another
-        + b"-----BEGIN CERTIFICATE"
-        + pair.max.read_bytes().partition(b"-----BEGIN CERTIFICATE")[2]
-    )
+    write_pair(wrong, "max-host")
+    key, mark, _ = pair.max.read_bytes().partition(b"-----BEGIN CERTIFICATE")
+    wrong.write_bytes(key + mark + wrong.read_bytes().partition(mark)[2])
     context = pair.server()
     async with listening(context, PeerCertificateProtocol) as heard:
         for path in (wrong, pair.folder / "missing.pem"):

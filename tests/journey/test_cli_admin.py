@@ -15,7 +15,7 @@ from typing import Any
 
 import pyotp
 import pytest
-from command_line import Said, governor
+from command_line import Said, Terminal, governor
 
 from governor.audit.verify import verify
 from governor.directory.agents import who_is
@@ -374,7 +374,7 @@ def test_confirming_takes_a_code_and_only_then_the_link_can_open(make: Callable[
     assert said.code == 3
     assert "governor pair confirm" in said.out
     assert one.run("pair", "confirm", "eva-host").code == 2
-    wrong = one.run("pair", "confirm", "eva-host", "--code", "abcdef")
+    wrong = one.run("pair", "confirm", "eva-host", "--code", "000 000")
     assert (wrong.code, wrong.err) == (3, "governor: Wrong code.\n")
     assert one.must("peers")["peers"][0]["state"] == "offered"
     said = one.run("pair", "confirm", "eva-host", "--code", one.code())
@@ -547,7 +547,7 @@ def test_enroll_shows_the_secret_once_and_as_a_qr(tmp_path: Path) -> None:
 
 def test_a_new_secret_needs_a_code_of_the_old_one(home: Home) -> None:
     old = home.secret
-    assert home.run("operator", "enroll", "--code", "000000x").code == 3
+    assert home.run("operator", "enroll", "--code", "000000").code == 3
     home.secret = home.must("operator", "enroll", "--code", home.code())["secret"]
     assert home.secret != old
     assert home.run("operator", "enroll", "--code", pyotp.TOTP(old).now()).code == 3
@@ -561,6 +561,16 @@ def test_without_an_enrolled_code_the_next_step_is_named(make: Callable[..., Hom
     fresh.must("pair", "accept", other.must("pair", "offer")["line"])
     said = fresh.run("pair", "confirm", "eva-host", "--code", "123456")
     assert (said.code, "governor operator enroll" in said.err) == (3, True)
+
+
+def test_what_is_typed_instead_of_a_code_is_told(make: Callable[..., Home]) -> None:
+    one, _ = paired(make)
+    said = governor("go", "eva-host", home=one.path, stdin=b"now\n", typed=Terminal)
+    assert said.code == 2
+    assert "The operator's code: governor: That is none: an operator's code has 6 digits." in said.err
+    digits = one.code()
+    spaced = f"{digits[:3]} {digits[3:]}\n".encode()
+    assert governor("go", "eva-host", home=one.path, stdin=spaced, typed=Terminal).code == 0
 
 
 def test_the_code_is_asked_for_on_a_terminal(make: Callable[..., Home]) -> None:
@@ -579,6 +589,25 @@ def test_the_code_is_asked_for_on_a_terminal(make: Callable[..., Home]) -> None:
     assert process.returncode == 0, err
     assert b"eva-host: running" in out
     assert err == b"The operator's code: "
+
+
+@pytest.mark.parametrize("code", ["12345", "1234567", "abcdef", "\u0661\u0662\u0663\u0664\u0665\u0666", ""])
+def test_what_has_not_the_form_of_a_code_is_no_wrong_try(home: Home, code: str) -> None:
+    for _ in range(6):
+        said = home.run("go", f"--code={code}")
+        assert said.code == 2, said
+    assert "code_refused" not in home.events()
+
+
+def test_a_home_of_another_user_is_not_written(home: Home) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    os.chown(home.path, 12345, 12345)
+    for words in (("status",), ("agent", "add", "mia"), ("init", "--name", "max-host", "--agent", "mia")):
+        said = home.run(*words)
+        assert said.code == 2
+        assert "sudo -u '#12345' governor" in said.err
+    assert not (home.path / "credentials/mia.json").exists()
 
 
 # --- the log, the daemon ---

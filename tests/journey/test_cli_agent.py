@@ -270,7 +270,7 @@ def test_a_grant_becomes_a_credential_of_the_agents_own_user(
         ]
         assert governor("agents", home=other).out == "eva@eva-host\n"
         assert governor("agents", home=home).code == 2  # the older token is dead
-        again = governor("agent", "join", line, home=other)
+        again = governor("agent", "join", "-", home=other, stdin=line.encode())
         assert again.code == 2
         assert "unknown, used or expired" in again.err
 
