@@ -208,7 +208,8 @@ def load_settings(home: Path) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"Setting {where} in {path} or the environment: {first['msg']}.") from None
+        fault = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"Setting {where} in {path} or the environment: {fault}.") from None
     except ValueError as error:
         raise ConfigError(f"A GOVERNOR_ variable in the environment cannot be read: {error}.") from None
     _refuse_open_doors(settings)

@@ -137,7 +137,7 @@ def known_secrets(settings: Settings, home: Path) -> frozenset[str]:
     found |= {telegram_token(settings), model_key(settings), settings.reader.key.get_secret_value()}
     for path in sorted((home / "keys").glob("*")) if (home / "keys").is_dir() else ():
         if path.suffix in (".totp", ".sign"):
-            found.add(_file_text(path))
+            found.add(_file_text(path, "a key of this home"))
     return frozenset(found - {""})
 
 
@@ -256,8 +256,11 @@ def _from_keyring(name: str) -> str:
         return ""  # no keyring on this machine: the same as an empty one
 
 
-def _file_text(path: Path) -> str:
+def _file_text(path: Path, what: str = "named in the settings") -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}, named in the settings, cannot be read: {error}.") from None
+    except OSError as error:
+        reason = error.strerror
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8 text"
+    raise ConfigError(f"{path}, {what}, cannot be read: {reason}. Restore it, or mend its rights.")

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 from starlette.applications import Starlette
@@ -268,6 +269,18 @@ class Governor:
     def rows(self, table: type[Row]) -> list[Row]:
         with self.store.reading() as uow:
             return uow.all(table)
+
+    def everything(self) -> dict[str, list[Any]]:
+        """Return every row of every table, to compare."""
+        with self.store.reading() as uow:
+            connection = uow.session.connection()
+            names = connection.exec_driver_sql(
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
+            ).scalars()
+            return {
+                name: list(connection.exec_driver_sql(f'SELECT * FROM "{name}"'))  # noqa: S608 - our own tables
+                for name in names.all()
+            }
 
     def audit(self, event: str) -> list[AuditRecord]:
         return [row for row in self.rows(AuditRecord) if row.event == event]

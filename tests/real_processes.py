@@ -6,6 +6,7 @@ What the demo plays is played here too (`Side`); tests add looks into the home, 
 import contextlib
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -46,7 +47,12 @@ class Ended:
 
 
 class RealSide(Side):
-    """One home, its governor's process, its agent and its operator."""
+    """One home, its governor's process, its agent and its operator.
+
+    `file_size_limit` (bytes) is what the next process may write to a file: a disk that is full.
+    """
+
+    file_size_limit: int | None = None
 
     @property
     def database(self) -> Path:
@@ -96,7 +102,20 @@ class RealSide(Side):
         """Start `governor run` without waiting for anything."""
         command = [sys.executable, "-m", "governor.cli.main", "--home", str(self.home), "run"]
         environment = os.environ | _ENVIRONMENT | self.extra
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, stdout=out, stderr=err)
+        limit = self.file_size_limit
+
+        def limited() -> None:
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            stdout=out,
+            stderr=err,
+            preexec_fn=limited,  # noqa: PLW1509 - nothing else runs in the fork
+        )
 
     def run_to_end(self) -> Ended:
         """Run a governor that is expected to end of itself."""
@@ -159,6 +178,29 @@ class RealSide(Side):
         """Return the pids of the governor's children: its readers."""
         assert self.process is not None
         return [pid for pid, (parent, _) in _processes().items() if parent == self.process.pid]
+
+
+_IN_TURN = """
+import contextlib, io, json, sys
+from governor.cli.main import main
+for home in sys.argv[1:]:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["--home", home, "run"])
+    print(json.dumps([int(code), out.getvalue(), err.getvalue()]))
+"""
+
+
+def run_in_turn(homes: list[Path]) -> list[Ended]:
+    """Run governors that are expected to end of themselves, one after the other in one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_TURN, *map(str, homes)],
+        env=os.environ | _ENVIRONMENT,
+        capture_output=True,
+        timeout=2 * WITHIN_S,
+        check=True,
+    )
+    return [Ended(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 class RealPair:
@@ -246,10 +288,12 @@ def _processes() -> dict[int, tuple[int, str]]:
     return found
 
 
-def _toml(settings: dict[str, Any]) -> str:
-    plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in plain.items()]
-    for key, section in settings.items():
-        if isinstance(section, dict):
-            lines += [f"[{key}]", *(f"{name} = {json.dumps(value)}" for name, value in section.items())]
+def _toml(settings: dict[str, Any], section: str = "") -> str:
+    lines = [f"[{section}]"] if section else []
+    lines += [
+        f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, dict)
+    ]
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            lines.append(_toml(value, f"{section}.{key}" if section else key))
     return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ after it the link still awaits its first GO.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from governor.audit.log import append
 from governor.audit.record import AuditEvent, Entry
@@ -25,14 +26,28 @@ from governor.webhook.signing import VerifyKey
 OFFER_FOR = timedelta(hours=24)
 
 
-@dataclass(frozen=True, slots=True)
+Identity = tuple[bytes, bytes]
+"""A public key (raw) and the certificate (DER) beside it."""
+
+
+@dataclass(frozen=True)
 class Pairing:
-    """What both operators compare: the phrase of this host, and the one of the peer."""
+    """What both operators compare: a phrase for each side, made when asked for (it takes a while)."""
 
     peer: str
-    ours: str
-    theirs: str
+    own: Identity
+    other: Identity
     new: bool
+
+    @cached_property
+    def ours(self) -> str:
+        """Return the six words of this host."""
+        return phrase(*self.own)
+
+    @cached_property
+    def theirs(self) -> str:
+        """Return the six words of the peer."""
+        return phrase(*self.other)
 
 
 def make_offer(
@@ -64,11 +79,11 @@ def accept_offer(uow: UnitOfWork, host: Host, line: str, now: datetime, *, loopb
             f"That line is of a governor called {host.name}, as this one is. One of the two needs another name."
         )
     known = uow.get(Peer, offer.name)
-    theirs = phrase(offer.public_key.raw, offer.certificate)
+    own, other = _own_identity(uow), (offer.public_key.raw, offer.certificate)
     if known is not None and known.state != "revoked":
         current = uow.one(PeerKey, PeerKey.peer == offer.name, PeerKey.current)
         if current is not None and current.fingerprint == peer_key and known.url == offer.url:
-            return Pairing(offer.name, own_phrase(uow), theirs, new=False)
+            return Pairing(offer.name, own, other, new=False)
         raise LocalError(
             f"There is a peer called {offer.name} already. To pair anew: governor revoke {offer.name}"
         )
@@ -79,7 +94,7 @@ def accept_offer(uow: UnitOfWork, host: Host, line: str, now: datetime, *, loopb
         )
     _store(uow, offer, peer_key, now)
     append(uow, now, Entry(AuditEvent.PEER_OFFERED, peer=offer.name, detail={"key": peer_key}))
-    return Pairing(offer.name, own_phrase(uow), theirs, new=True)
+    return Pairing(offer.name, own, other, new=True)
 
 
 def confirm(uow: UnitOfWork, name: str, now: datetime) -> bool:
@@ -102,8 +117,7 @@ def unconfirmed(uow: UnitOfWork, name: str) -> Peer | None:
 
 def own_phrase(uow: UnitOfWork) -> str:
     """Return the six words of this governor's key and certificate."""
-    key = active_key(uow)
-    return phrase(key.public_key, key.certificate)
+    return phrase(*_own_identity(uow))
 
 
 def peer_phrase(uow: UnitOfWork, name: str) -> str:
@@ -112,6 +126,11 @@ def peer_phrase(uow: UnitOfWork, name: str) -> str:
     if row is None:
         raise NotYoursError(f"There is no peer {name!r}. See them: governor peers")
     return phrase(row.public_key, row.certificate)
+
+
+def _own_identity(uow: UnitOfWork) -> Identity:
+    key = active_key(uow)
+    return key.public_key, key.certificate
 
 
 def _store(uow: UnitOfWork, offer: Offer, peer_key: str, now: datetime) -> None:

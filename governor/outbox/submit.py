@@ -59,6 +59,10 @@ class _Case:
     def sender(self) -> str:
         return self.host.address(self.offer.sender)
 
+    @property
+    def to_self(self) -> bool:
+        return self.route is None and self.offer.to in (self.offer.sender, self.sender)
+
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
@@ -125,8 +129,8 @@ def _decide(case: _Case) -> Submitted | RefusedError:
         direction=Direction.OUT,
         size=len(offer.text),
         sender_known=offer.sender in local_agents(uow),
-        recipient_known=row is not None,
-        same=offer.to in (offer.sender, case.sender),
+        recipient_known=row is not None or case.to_self,
+        same=case.to_self,
         theirs=_theirs(case, asked),
         hops=lineage.hops,
         secret=case.found is not None,
@@ -202,7 +206,7 @@ def _refused(case: _Case, row: Link | None, reason: Refusal) -> RefusedError:
     )
     append(case.uow, case.now, entry)
     if reason is Refusal.UNKNOWN_RECIPIENT:
-        return RefusedError(reason, _unknown(case.uow, case.offer.to))
+        return RefusedError(reason, _unknown(case))
     detail = row.reason or "" if row else ""
     if reason is Refusal.LIMIT and row is not None:
         detail = f"{row.out_used} of {case.host.rules(row.peer).cap}"
@@ -213,8 +217,11 @@ def _refused(case: _Case, row: Link | None, reason: Refusal) -> RefusedError:
     return RefusedError(reason, _EXPLAIN[reason].format(detail=detail))
 
 
-def _unknown(uow: UnitOfWork, name: str) -> str:
-    near = difflib.get_close_matches(name, known_names(uow), n=1, cutoff=0.0)
+def _unknown(case: _Case) -> str:
+    name = case.offer.to
+    if name in [form for agent in local_agents(case.uow) for form in (agent, case.host.address(agent))]:
+        return f"{name} is an agent of this host, and messages go to other hosts only."
+    near = difflib.get_close_matches(name, known_names(case.uow), n=1, cutoff=0.0)
     hint = f"Did you mean {near[0]}?" if near else "No peer is paired yet: governor pair offer"
     return f"No agent {name!r} is known here. {hint}"
 

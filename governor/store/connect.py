@@ -43,6 +43,7 @@ def make_engine(path: Path, *, pooled: bool = True) -> Engine:
         URL.create("sqlite", database=str(path)),
         poolclass=QueuePool if pooled else NullPool,
         connect_args={"check_same_thread": False, "timeout": BUSY_FOR},
+        hide_parameters=True,  # an error would repeat the row's values: texts of peers, and secrets
     )
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)

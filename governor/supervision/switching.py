@@ -83,7 +83,6 @@ def _go(uow: UnitOfWork, host: Host, link: Link, go: Go, now: datetime) -> Switc
     apply(uow, host, link, Ticked(), now)  # a closing that nobody has noticed yet counts as one
     refusal = _refusal(uow, host, link, go, now)
     if refusal is not None:
-        apply(uow, host, link, Ticked(), now)  # the answer says what is, and time may have closed the link
         detail = {"by": go.by} | {f"cause{n}": str(cause) for n, cause in enumerate(go.causes, 1)}
         append(uow, now, Entry(AuditEvent.GO_REFUSED, peer=link.peer, reason=refusal, detail=detail))
         return Switched(link.peer, Switch(link.switch), refusal)

@@ -1,5 +1,6 @@
 """What an operator does at the command line, in real homes."""
 
+import fcntl
 import json
 import os
 import resource
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ import pytest
 from command_line import Said, Terminal, governor
 
 from governor.audit.verify import verify
+from governor.cli.home_making import Wanted, make_home
+from governor.clock import SystemClock
 from governor.directory.agents import who_is
 from governor.errors import CredentialError
 from governor.store.tables import AuditRecord, HostKey, Link, OperatorCode
@@ -300,6 +304,21 @@ def test_two_inits_at_once_make_one_home(tmp_path: Path) -> None:
     documents = [json.loads(process.communicate(timeout=120)[0]) for process in both]
     assert sorted(document["changed"] for document in documents) == [False, True]
     assert Home(tmp_path / "h").events() == ["host_made", "agent_added", "agent_joined"]
+
+
+def test_an_init_waits_for_the_one_under_way(tmp_path: Path) -> None:
+    home = tmp_path / "h"
+    home.mkdir()
+    folder = os.open(home, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    thread = threading.Thread(target=make_home, args=(home, Wanted("max-host"), SystemClock()))
+    thread.start()
+    thread.join(1.5)
+    assert thread.is_alive()
+    assert list(home.iterdir()) == []
+    os.close(folder)
+    thread.join(60)
+    assert governor("init", "--name", "max-host", "--json", home=home).document["changed"] is False
 
 
 # --- agents ---

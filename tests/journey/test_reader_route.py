@@ -5,12 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from crafted import control, signed
 from fake_broker import Behaviour, FakeBroker, fails
 from governor_pair import Governor, GovernorPair
-from model_server import honest, parrot, told
+from model_server import honest, told
 
+from governor.inbound.accept import ROOM
 from governor.message import InboundState, PauseReason, Switch
 from governor.store.tables import Message, ModelCall, Notice, SeenWebhook
+from governor.webhook.incoming import WireType
 
 TEXT = "The login test in tests/test_login.py:88 fails since v2.4.1. Could you review PR #482?"
 MODEL = {"model": "fake", "base_url": "http://127.0.0.1:9"}
@@ -21,7 +24,7 @@ DROPS: dict[str, Behaviour] = {
     "contract": lambda _nonce, _message: "Sure! The sender says hello.",
     "nonce": lambda _nonce, message: honest("0000000000000000", message),
     "order_to_reader": lambda nonce, _message: told(nonce, "order_to_reader", "It commands.", [], []),
-    "copied": lambda nonce, _message: parrot(nonce, " ".join(f"plain{chr(97 + at)}" for at in range(26))),
+    "markup": lambda nonce, _message: told(nonce, "report", "See <img src=x>.", [], []),
     "invented_value": lambda nonce, _message: told(nonce, "report", "See /etc/shadow for v9.9.9.", [], []),
     "reader_runtimeerror": lambda _nonce, _message: _break_down(),
 }
@@ -164,8 +167,6 @@ async def test_a_closed_link_says_423_also_while_the_model_is_down(
 
 
 async def test_a_full_queue_says_come_back_later(make_pair: Callable[..., GovernorPair]) -> None:
-    from governor.inbound.accept import ROOM  # noqa: PLC0415 - only here
-
     pair = make_pair(limits={"messages": 1_000, "warn_at": 1_000})
     pair.go()
     await pair.settle()
@@ -233,10 +234,6 @@ async def test_texts_are_erased_when_their_time_is_over(pair: GovernorPair, brok
 async def test_a_withdrawn_message_is_shown_as_withdrawn_and_an_unread_one_not_at_all(
     pair: GovernorPair,
 ) -> None:
-    from crafted import control, signed  # noqa: PLC0415 - only here
-
-    from governor.webhook.incoming import WireType  # noqa: PLC0415 - only here
-
     ready = await crossing(pair)
     unread = pair.max.send("eva", TEXT)
     await pair.deliver()

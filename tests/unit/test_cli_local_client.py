@@ -141,6 +141,13 @@ def test_what_is_no_answer_of_a_governor_is_told_apart(serve: Answering, answer:
     assert failure.value.exit == 5
 
 
+def test_an_answer_without_end_is_not_taken(serve: Answering) -> None:
+    _, credential = serve(http(b'{"a": "' + b"x" * BODY_LIMIT + b'"}'))
+    with pytest.raises(Failure) as failure:
+        ask(credential, "GET", "/")
+    assert failure.value.code == "no_answer"
+
+
 def test_a_long_wait_is_asked_for_in_turns(serve: Answering) -> None:
     server, credential = serve(*[http(b'{"waiting": 0}')] * 2, http(b'{"waiting": 1}'))
     assert ask_until(credential, "/v1/waiting", 150, lambda now: now["waiting"] > 0) == {"waiting": 1}
