@@ -29,7 +29,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def parse_duration(value: object) -> object:
     """Turn `90`, `"90s"`, `"5m"`, `"2h"` or `"1d"` into a timedelta; leave the rest to pydantic."""
-    if isinstance(value, str) and (found := re.fullmatch(r"(\d{1,6})([smhd]?)", value.strip())):
+    if isinstance(value, str) and (found := re.fullmatch(r"([0-9]{1,6})([smhd]?)", value.strip())):
         return timedelta(seconds=int(found[1]) * _UNITS[found[2] or "s"])
     return value
 

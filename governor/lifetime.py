@@ -16,7 +16,6 @@ from governor.logs import log_unhandled
 
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 60.0
-"""How long a loop rests after the database failed it, in seconds: each time longer, up to this."""
 
 log = structlog.get_logger(__name__)
 
@@ -38,12 +37,15 @@ class Signals:
 class Loops:
     """Keeps loops going. A loop that the database fails commits nothing, so nothing passes meanwhile.
 
-    It begins anew only after the next tick that succeeds: what the tick looks after (a file STOP, a
-    deadline) waited for the database too, and comes first.
+    It begins anew after a rest (in seconds, each time longer up to a limit) and then only after the next
+    tick that succeeds: what the tick looks after (a file STOP, a deadline) waited for the database too,
+    and comes first.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Clock, *, first_rest: float = FIRST_REST_S, longest_rest: float = LONGEST_REST_S
+    ) -> None:
+        self._clock, self._first_rest, self._longest_rest = clock, first_rest, longest_rest
         self._tick = asyncio.Event()
 
     def ticked(self) -> None:
@@ -53,7 +55,7 @@ class Loops:
 
     async def keep(self, loop: Loop) -> None:
         """Run a loop until it ends of itself; raises what breaks it, if it is not the database."""
-        rest = FIRST_REST_S
+        rest = self._first_rest
         while True:
             began = self._clock.monotonic()
             try:
@@ -64,12 +66,12 @@ class Loops:
                     raise failure from None
             else:
                 return
-            if self._clock.monotonic() - began > LONGEST_REST_S:
-                rest = FIRST_REST_S
+            if self._clock.monotonic() - began > self._longest_rest:
+                rest = self._first_rest
             log.error("store_failed", error=failure.message, again_in=rest)
             await asyncio.sleep(rest)
             await self._tick.wait()
-            rest = min(2 * rest, LONGEST_REST_S)
+            rest = min(2 * rest, self._longest_rest)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -31,6 +31,6 @@ def _with_port(address: str) -> str:
 
 Address = Annotated[
     str,
-    Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$"),
+    Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$"),
     AfterValidator(_with_port),
 ]

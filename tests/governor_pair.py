@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -22,6 +24,7 @@ from governor.config import Settings
 from governor.delivery.inbox import InboxItem, read_inbox, waiting
 from governor.directory import agents as agent_rows
 from governor.directory.identity import active_fingerprint, active_key
+from governor.directory.keyring import Keyring
 from governor.directory.links import Actor
 from governor.directory.own_keys import add_key
 from governor.directory.pairing import accept_offer, confirm, make_offer
@@ -43,7 +46,7 @@ from governor.webhook.app import Gate, make_peer_app
 from governor.webhook.certificates import certificate_fingerprint
 from governor.webhook.client import Answer, Fault, PeerAddress, PostError
 from governor.webhook.receipt import Receipt, sign_receipt
-from governor.wiring import home_of, limits_of, reader_rules
+from governor.wiring import database_path, home_of, limits_of, reader_rules
 
 BEGINNING = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -118,6 +121,15 @@ class Wire:
         pass
 
 
+@cache
+def new_database() -> bytes:
+    """Return the file of an empty database, which takes a while to make."""
+    with TemporaryDirectory() as folder:
+        path = database_path(Path(folder))
+        Store(path).close()
+        return path.read_bytes()
+
+
 class Governor:
     """One governor without sockets."""
 
@@ -125,16 +137,17 @@ class Governor:
         self, path: Path, name: str, agent: str, clock: FakeClock, broker: Broker | None, **settings: object
     ) -> None:
         path.mkdir(mode=0o700)
+        database_path(path).write_bytes(new_database())
         self.agent, self.clock, self.broker = agent, clock, broker
         self.network: dict[str, Governor] = {}
         self.settings = Settings(name=name, url=f"https://{name}.example", loopback_peers=True, **settings)
+        keys = Keyring(path).make(name, [f"{name}.example"], clock.now())
         self.open(path)
-        keys = self.home.keyring.make(name, [f"{name}.example"], clock.now())
         with self.store.begin() as uow:
             genesis(uow, clock.now(), name, keys.fingerprint)
             add_key(uow, keys, "active", clock.now())
         self.token = self.add_agent(agent)
-        self.restart()
+        start(self.store, self.host, limits_of(self.home), 0)
 
     def open(self, path: Path) -> None:
         self.home = home_of(path, self.settings, self.clock)

@@ -51,9 +51,8 @@ def read_inbox(store: Store, host: Host, agent: str) -> list[InboxItem]:
                 sender=row.sender,
                 conversation=row.conversation,
                 in_reply_to=row.in_reply_to,
-                text=cast(
-                    "CleanText", row.clean
-                ),  # what `inbound.reading.finish` made: nobody else writes it
+                # What `inbound.reading.finish` made: nobody else writes that column.
+                text=cast("CleanText", row.clean),
                 received_at=row.created_at,
                 shown_before=row.shown_at is not None,
                 withdrawn=row.reason == WITHDRAWN,

@@ -83,7 +83,7 @@ def join(uow: UnitOfWork, grant: str, now: datetime, secret: NewSecret = new_sec
     """Turn a grant into (agent, token); an older token of the agent is dead. Raises CredentialError."""
     row = uow.get(Grant, hash_of(grant))
     agent = find(uow, row.agent) if row else None
-    if row is None or agent is None or row.used_at or now > row.expires_at:
+    if row is None or agent is None or row.used_at or now >= row.expires_at:
         raise CredentialError(
             "This grant is unknown, used or expired. Ask for a new one: governor agent token NAME --grant"
         )

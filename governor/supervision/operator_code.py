@@ -4,6 +4,7 @@ Each code counts once: the last step used is durable and shared by every process
 wrong codes lock it for 10 minutes, then for an hour, then until a GO in Telegram.
 """
 
+import base64
 import hmac
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -16,6 +17,9 @@ from governor.errors import CodeError, LocalError
 from governor.private_file import write_private
 from governor.store.tables import OperatorCode
 from governor.store.unit_of_work import Store, UnitOfWork
+
+KEY_LENGTH = 16
+"""Shortest key in bytes (RFC 4226, section 4, R6)."""
 
 STEP_S = 30
 WINDOW = 1
@@ -117,9 +121,18 @@ def _lock(uow: UnitOfWork, row: OperatorCode, now: datetime) -> None:
 
 
 def _read_secret(home: Path) -> str:
+    path = secret_file(home)
     try:
-        return secret_file(home).read_text(encoding="ascii").strip()
+        secret = path.read_text(encoding="ascii").strip()
+        key = base64.b32decode(secret)
     except FileNotFoundError:
         raise CodeError("No operator's code is enrolled. Do so: governor operator enroll") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise CodeError(f"{secret_file(home)} cannot be read ({error}).") from None
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # also binascii.Error, UnicodeDecodeError: their text could quote it
+        reason = error.strerror if isinstance(error, OSError) else "it is damaged"
+        raise CodeError(f"{path} cannot be read ({reason}). Restore it from a backup.") from None
+    if len(key) < KEY_LENGTH:  # the code of an empty key is known to everybody
+        raise CodeError(f"{path} is cut off. Restore it from a backup.")
+    return secret

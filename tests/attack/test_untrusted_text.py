@@ -10,8 +10,10 @@ import pytest
 from crafted import control, message, signed
 from fake_broker import FakeBroker, fails
 from governor_pair import GovernorPair
+from local_routes import routes_of
 from model_server import told
 
+from governor.inbound.reading import pick_unread
 from governor.webhook.incoming import WireType
 
 ROOT = Path(__file__).parents[2]
@@ -56,8 +58,6 @@ async def received_only(_pair: GovernorPair, _broker: FakeBroker, _sent: str) ->
 
 
 async def being_read(pair: GovernorPair, _broker: FakeBroker, _sent: str) -> None:
-    from governor.inbound.reading import pick_unread  # noqa: PLC0415 - only here
-
     pick_unread(pair.eva.store, pair.eva.host, 1)
 
 
@@ -103,9 +103,9 @@ ENDINGS: list[Ending] = [
 
 async def reachable(pair: GovernorPair, message_id: str, conversation: str) -> AsyncIterator[tuple[str, str]]:
     """Yield all that Eva's agent can be told: each route, with what it may know, rightly and wrongly asked."""
-    paths = [route.path for route in pair.eva.local_app.routes if hasattr(route, "path")]
+    paths = sorted({path for _method, path in routes_of(pair.eva.local_app)})
     assert "/v1/inbox" in paths
-    for path in sorted(set(paths)):
+    for path in paths:
         for method in ("GET", "POST", "PUT"):
             asked = path.replace("{message_id}", message_id)
             for body in (
@@ -211,6 +211,9 @@ def test_nothing_casts_its_way_to_clean_text_but_the_inbox() -> None:
     casting = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "governor").rglob("*.py")
-        if 'cast("CleanText"' in path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and names(node.func) == "cast"
+        and "CleanText" in ast.unparse(node.args[0])
     }
     assert casting == {"governor/delivery/inbox.py"}

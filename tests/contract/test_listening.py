@@ -1,6 +1,7 @@
 """listening: sockets that are ours alone, servers that end, requests that have an end."""
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -330,6 +331,52 @@ async def test_strangers_before_tls_are_bounded_and_keep_nobody_out(tmp_path: Pa
         assert await rest(strangers[0][0]) == b""  # the oldest gave way
         for _, stranger in [*strangers, (reader, writer)]:
             stranger.close()
+
+
+class Poor(socket.socket):
+    """A listening socket of a process that has no descriptor left, for a while."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self.failures, self.tried = failures, asyncio.Event()
+        self.bind(("127.0.0.1", 0))
+        self.listen()
+
+    def accept(self) -> tuple[socket.socket, object]:
+        self.tried.set()
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().accept()
+
+
+async def test_without_a_free_descriptor_who_comes_waits_a_little() -> None:
+    listener = Poor(failures=2)
+    async with listening(None, BoundedProtocol, sock=listener) as heard:
+        reader, writer = await connect(heard)
+        writer.write(REQUEST)
+        assert b" 202 " in await answer(reader)
+        writer.close()
+        assert listener.failures == 0
+
+
+async def test_an_end_while_no_descriptor_is_free(tmp_path: Path) -> None:
+    write_pair(tmp_path / "max.pem", "max-host")
+    listener = Poor(failures=1_000_000)
+    context = server_context(tmp_path / "max.pem", [])
+    async with listening(context, BoundedProtocol, sock=listener) as heard:
+        _reader, writer = await connect(heard)
+        await asyncio.wait_for(listener.tried.wait(), 10)
+        writer.close()
+
+
+async def test_an_end_while_tls_is_not_made_yet(tmp_path: Path) -> None:
+    write_pair(tmp_path / "max.pem", "max-host")
+    async with listening(server_context(tmp_path / "max.pem", []), BoundedProtocol) as heard:
+        reader, writer = await connect(heard)
+        await asyncio.sleep(0.05)
+    assert await rest(reader) == b""
+    writer.close()
 
 
 async def test_a_handshake_that_never_ends_is_cut(tmp_path: Path) -> None:
