@@ -8,10 +8,11 @@ from governor.store.unit_of_work import Store, UnitOfWork
 
 
 class FailingStore(Store):
-    """Refuses to write while `broken`; counts what it refused."""
+    """Refuses to write while `broken`; counts what it refused. `once` is raised in the next commit."""
 
     broken = False
     refused = 0
+    once: Exception | None = None
 
     @contextmanager
     def begin(self) -> Iterator[UnitOfWork]:
@@ -20,3 +21,6 @@ class FailingStore(Store):
             raise StoreError("the disk is full; free some space and try again.")
         with super().begin() as uow:
             yield uow
+            error, self.once = self.once, None
+            if error is not None:
+                raise error

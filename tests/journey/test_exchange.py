@@ -22,7 +22,8 @@ async def test_a_message_crosses_and_is_answered(pair: GovernorPair) -> None:
     assert reply.conversation == sent.conversation == answer.conversation
     assert "1.2.3" in reply.text
     assert pair.eva.message(item.id).state == "acked"
-    assert pair.max.verify() and pair.eva.verify()
+    assert pair.max.verify()
+    assert pair.eva.verify()
 
 
 async def test_nothing_passes_before_go(pair: GovernorPair) -> None:

@@ -70,7 +70,12 @@ def test_table_is_the_codes(name: str) -> None:
 def test_the_frame_shown_is_what_agents_get() -> None:
     text = README.read_text(encoding="utf-8")
     if os.environ.get("UPDATE_DOCS") == "1":
-        text = re.sub(r"(whatever the other side wrote:\n\n```text\n).*?(\n```)", lambda m: m[1] + frame().strip() + m[2], text, flags=re.DOTALL)
+        text = re.sub(
+            r"(whatever the other side wrote:\n\n```text\n).*?(\n```)",
+            lambda m: m[1] + frame().strip() + m[2],
+            text,
+            flags=re.DOTALL,
+        )
         README.write_text(text, encoding="utf-8")
         return
     assert frame().strip() in text, "run: make docs"
