@@ -64,7 +64,7 @@ class TelegramOperations:
         return await self._links(None)
 
     async def refused(self, who: str, act: str, reason: str) -> None:
-        """Record a refused act, once in the log and once to the group."""
+        """Record a refused act; the bot itself answers it, at its own bounded rate."""
         await self.store.run(self._refused, who, act, reason)
         self.bell.ring()
 
@@ -134,7 +134,6 @@ class TelegramOperations:
         now = self.host.clock.now()
         with self.store.begin() as uow:
             append(uow, now, Entry(AuditEvent.GO_REFUSED, reason=reason, detail={"by": who, "act": act}))
-            notify(uow, now, f"Refused {act} by {who}: {reason}.", lane="answer")
 
     def _next_posts(self, limit: int) -> list[Post]:
         now = self.host.clock.now()
