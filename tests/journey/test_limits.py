@@ -50,9 +50,7 @@ async def test_the_sixth_message_in_waits_at_its_sender_for_a_go(make_pair: Make
     assert (sixth.state, sixth.error) == ("queued", "peer_closed")
     assert len(pair.eva.inbox()) == 5
     for _ in range(6):  # it goes on trying, and no try is the last one
-        pair.clock.advance(seconds=31)
-        note_activity(pair.max.store, pair.max.host, "tester", pair.clock.now())
-        note_activity(pair.eva.store, pair.eva.host, "tester", pair.clock.now())
+        pair.pass_time(seconds=31)
         await pair.settle()
     assert pair.max.message(sixth.id).state == "queued"
     assert pair.eva.link("max-host").in_used == 5
@@ -102,11 +100,8 @@ async def test_no_refund_for_what_was_refused_or_expired(small: GovernorPair) ->
     small.max.wire.cut = True
     small.max.send("eva", "v1.0.0", conversation="c_1")
     await small.settle()
-    small.clock.advance(minutes=4)
-    note_activity(small.max.store, small.max.host, "tester", small.clock.now())
-    small.clock.advance(minutes=4)
-    note_activity(small.max.store, small.max.host, "tester", small.clock.now())
-    small.clock.advance(minutes=4)
+    for _ in range(3):
+        small.pass_time(minutes=4)
     small.max.tick()
     (expired,) = small.max.messages()
     assert expired.state == "expired"
