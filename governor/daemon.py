@@ -178,8 +178,8 @@ class Daemon:
     async def _stop_when_told(self) -> None:
         while True:
             await self.signals.stop.wait()
-            self.signals.stop.clear()
             await insist(self.store, give_stop, self.store, self.host, Actor("signal USR1"))
+            self.signals.stop.clear()  # only now: until it is written, peers are put off
             self.bell.ring()
 
     async def _tick(self) -> None:
@@ -258,7 +258,7 @@ class Daemon:
             self.bell,
             self.refusals,
             self._sign_receipt,
-            lambda: self.reader.is_down,
+            lambda: self.reader.is_down or self.signals.stop.is_set(),
             mutual=self.context is not None,
         )
         peers = make_server(make_peer_app(gate), PeerCertificateProtocol, self.context)

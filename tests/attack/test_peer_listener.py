@@ -172,6 +172,14 @@ def test_a_long_body_is_refused_by_what_was_declared(pair: RealPair) -> None:
     assert answer.endswith(b"\r\n\r\n" + REFUSED)
 
 
+def test_a_body_without_a_length_is_refused_however_well_signed(pair: RealPair) -> None:
+    head, _, body = hello(pair.eva, pair.max).partition(b"\r\n\r\n")
+    chunked = re.sub(rb"content-length: \d+", b"transfer-encoding: chunked", head)
+    request = chunked + b"\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    assert bare(asked(over_tls(pair.max, pem(pair.eva)), request)) == REFUSED_WHOLE
+    assert taken(pair.max, request) == 0
+
+
 AMBIGUOUS = {
     "no length": b"",
     "chunked": b"transfer-encoding: chunked\r\n",

@@ -319,11 +319,16 @@ async def test_a_request_under_way_gives_way_to_nobody() -> None:
             writer.close()
 
 
+class Patient(QuietServer):
+    handshake_within_s = 60.0
+
+
 async def test_strangers_before_tls_are_bounded_and_keep_nobody_out(tmp_path: Path) -> None:
     der = write_pair(tmp_path / "max.pem", "max-host")
     eva = write_pair(tmp_path / "eva.pem", "eva-host")
     client = client_context(tmp_path / "eva.pem", [der])
-    async with listening(server_context(tmp_path / "max.pem", [eva]), BoundedProtocol) as heard:
+    context = server_context(tmp_path / "max.pem", [eva])
+    async with listening(context, BoundedProtocol, server_class=Patient) as heard:
         strangers = [await connect(heard) for _ in range(Doorstep.waiting_limit)]
         reader, writer = await asyncio.open_connection("127.0.0.1", heard.port, ssl=client)
         writer.write(REQUEST)

@@ -68,6 +68,7 @@ async def test_a_known_id_gets_its_stored_answer_even_while_closed(pair: Governo
 
 async def test_the_same_id_with_another_body_is_a_conflict(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     pair.max.wire.deaf = True
     sent = pair.max.send("eva", "v1.0.0")
     await pair.settle()
@@ -150,6 +151,7 @@ async def test_a_crash_while_reading_reads_once_more_and_then_drops(pair: Govern
 
 async def test_expiry_is_expired_or_unconfirmed_where_bytes_ever_left(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     pair.max.wire.cut = True
     never_left = pair.max.send("eva", "v1.0.0")
     await pair.settle()
@@ -223,6 +225,7 @@ def failing(governor: Governor) -> Iterator[FailingStore]:
 
 async def test_an_outcome_that_cannot_be_stored_is_stored_later(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     with failing(pair.max) as store:
         sent = pair.max.send("eva", "v1.0.0")
         pair.max.wire.under_way = lambda: setattr(store, "broken", True)

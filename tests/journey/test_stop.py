@@ -17,6 +17,7 @@ def one_conversation(pair: GovernorPair, count: int) -> list[str]:
 
 async def test_queued_messages_wait_and_go_on_in_order(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     pair.max.wire.cut = True
     sent = one_conversation(pair, 3)
     await pair.settle()
@@ -36,6 +37,7 @@ async def test_queued_messages_wait_and_go_on_in_order(pair: GovernorPair) -> No
 
 async def test_a_request_under_way_finishes_and_counts(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     sent = one_conversation(pair, 2)
     pair.max.wire.under_way = lambda: pair.max.stop("eva-host")
     await pair.max.sender.start_due()
@@ -49,6 +51,7 @@ async def test_a_request_under_way_finishes_and_counts(pair: GovernorPair) -> No
 
 async def test_a_request_that_fails_under_a_stop_is_not_retried(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     (sent,) = one_conversation(pair, 1)
     pair.max.wire.deaf = True
     pair.max.wire.under_way = lambda: pair.max.stop("eva-host")
@@ -62,6 +65,7 @@ async def test_a_request_that_fails_under_a_stop_is_not_retried(pair: GovernorPa
 
 async def test_a_picked_message_does_not_leave_once_stop_is_committed(pair: GovernorPair) -> None:
     pair.go()
+    await pair.settle()
     (sent,) = one_conversation(pair, 1)
     started = await pair.max.sender.start_due()  # picked, its request not begun: no task has run yet
     pair.max.stop("eva-host")
@@ -227,10 +231,12 @@ async def test_a_slow_peer_keeps_no_other_waiting(pair: GovernorPair) -> None:
 async def test_stop_of_one_link_leaves_another_alone(pair: GovernorPair) -> None:
     zoe = pair.third()
     pair.go()
+    waiting = pair.max.send("eva", "v1.0.0")
     pair.max.send("zoe", "v1.0.0")
     pair.max.stop("eva-host")
     await pair.settle()
     assert len(zoe.inbox()) == 1
+    assert pair.max.message(waiting.id).attempts == 0  # not even picked
     assert pair.max.link("zoe-host").switch == Switch.RUNNING
     pair.max.stop()
     assert pair.max.link("zoe-host").switch == Switch.STOPPED

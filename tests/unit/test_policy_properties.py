@@ -216,7 +216,6 @@ ANY_RULES = st.builds(
     st.timedeltas(),
     st.timedeltas(),
     st.integers(),
-    st.integers(),
     st.sampled_from(LinkDirection),
 )
 ANY_EVENT = st.one_of(
