@@ -25,11 +25,14 @@ async def insist(
     For the outcome of a request or of a read (without its row the message would stay under way until
     the next start) and for a STOP.
     """
+    failed = False
     while True:
         try:
             await store.run(work, *args, **kwargs)
         except StoreError as error:
-            log.error("store_failed", error=error.message)  # noqa: TRY400 - the message says it all
+            if not failed:  # once: a disk that stays full is not helped by a log that grows
+                log.error("store_failed", error=error.message)  # noqa: TRY400 - the message says it all
+            failed = True
             await asyncio.sleep(RETRY_S)
         else:
             return

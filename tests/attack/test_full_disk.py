@@ -150,7 +150,9 @@ def test_a_database_held_by_another_process_delays_and_loses_nothing(pair: RealP
         sent = pair.max.send("eva", REQUEST)
         until(lambda: pair.max.rows("SELECT error FROM message WHERE id = ?", sent) == [("peer_busy",)])
         assert "another process" in failed(pair.eva, "inbox")
+        until(lambda: "tick_failed" in pair.eva.log)
         other.execute("ROLLBACK")
+    until(lambda: "tick_works_again" in pair.eva.log.partition("tick_failed")[2])
     until(lambda: sent in shown(pair.eva))
     until(lambda: pair.max.states(sent) == ["accepted"])
 

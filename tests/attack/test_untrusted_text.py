@@ -14,6 +14,7 @@ from local_routes import routes_of
 from model_server import told
 
 from governor.inbound.reading import pick_unread
+from governor.store.tables import Message
 from governor.webhook.incoming import WireType
 
 ROOT = Path(__file__).parents[2]
@@ -142,6 +143,19 @@ async def test_a_webhook_that_is_refused_brings_nothing_either(pair: GovernorPai
         assert MARKER not in answer.text
         async for place, content in reachable(pair, f"m_{number}", "c_crafted"):
             assert MARKER not in content, place
+
+
+async def test_a_text_that_was_not_erased_is_not_shown_either(pair: GovernorPair) -> None:
+    pair.go()
+    sent = pair.max.send("eva", "see v1.0.0")
+    await pair.settle()
+    assert len(pair.eva.inbox()) == 1
+    with pair.eva.store.begin() as uow:
+        row = uow.one(Message, Message.id == sent.id)
+        assert row is not None
+        row.text = TEXT
+    async for place, content in reachable(pair, sent.id, sent.conversation):
+        assert MARKER not in content, place
 
 
 async def test_the_search_above_would_find_it(pair: GovernorPair) -> None:
