@@ -60,7 +60,10 @@ class Limits(_Section):
     )
     text: int = Field(TEXT_LIMIT, ge=1, le=TEXT_LIMIT, description="longest text of a message, in characters")
     expires: Duration = Field(
-        timedelta(minutes=10), description="how long a message may wait to be accepted by the peer"
+        timedelta(minutes=10),
+        gt=timedelta(0),
+        le=timedelta(hours=24),
+        description="how long a message may wait to be accepted by the peer; at most 24h",
     )
     hold_for: Duration = Field(
         timedelta(minutes=10),

@@ -48,6 +48,7 @@ def _inbox(args: argparse.Namespace) -> Answer:
     for item in found["messages"]:
         lines += [""] if lines else []
         lines += ["(shown before)"] if item["shown_before"] else []
+        lines += ["(withdrawn by its sender)"] if item["withdrawn"] else []
         lines.append(item["text"])
     return Answer(lines or ["No messages."], found)
 

@@ -14,9 +14,12 @@ from governor_pair import GovernorPair
 
 from governor.cli.credentials import Place
 from governor.cli.joining import join_line
+from governor.delivery.inbox import WITHDRAWN
 from governor.directory.agents import make_grant
 from governor.directory.links import Actor
+from governor.inbound.lives import move
 from governor.message import CleanText
+from governor.policy.lives import InboundEvent
 from governor.store.tables import Message
 from governor.supervision.revoking import revoke
 
@@ -176,6 +179,16 @@ def test_the_inbox_shows_clean_text_as_it_is_and_marks_what_was_shown(
         ("m_1", "[governor] message m_1\n| first\n[governor] end", True),
         ("m_2", "second: d\u00e9j\u00e0 vu", True),
     ]
+
+
+def test_the_inbox_says_what_its_sender_withdrew(pair: GovernorPair, served: Path) -> None:
+    pair.go()
+    deliver(pair, "m_1", "first")
+    assert "withdrawn" not in governor("inbox", home=served).out
+    with pair.max.store.begin() as uow:
+        for row in uow.all(Message, Message.id == "m_1"):
+            assert move(uow, row, InboundEvent.CANCELLED, pair.clock.now(), WITHDRAWN)
+    assert "(withdrawn by its sender)\nfirst" in governor("inbox", home=served).out
 
 
 def test_a_closed_link_hides_its_messages(pair: GovernorPair, served: Path) -> None:

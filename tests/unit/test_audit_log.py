@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from governor.audit.flush import append_all
 from governor.audit.log import append, genesis, head
 from governor.audit.record import AuditEvent, Entry, canonical, genesis_hash, record_hash
 from governor.audit.verify import verify
@@ -99,12 +98,3 @@ def test_a_log_begins_once(store: Store) -> None:
         genesis(uow, AT, "max-host", "ab" * 32)
         with pytest.raises(StoreError, match="begun already"):
             genesis(uow, AT, "max-host", "ab" * 32)
-
-
-def test_the_totals_of_a_minute_are_written_in_one_transaction(store: Store) -> None:
-    with store.begin() as uow:
-        genesis(uow, AT, "max-host", "ab" * 32)
-    append_all(store, AT, [Entry(AuditEvent.WEBHOOK_REFUSED, reason=kind) for kind in ("stale", "signature")])
-    append_all(store, AT, [])
-    with store.reading() as uow:
-        assert [row.reason for row in uow.all(AuditRecord)] == [None, "stale", "signature"]

@@ -157,3 +157,9 @@ def test_a_secret_of_the_wrong_kind_is_not_repeated(tmp_path: Path) -> None:
 def test_without_a_file_there_is_no_governor(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="governor init"):
         load_settings(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["0s", "25h"])
+def test_a_message_lives_no_longer_than_peers_take_it(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"limits\.expires"):
+        load_settings(written(tmp_path, f"name = 'max-host'\n[limits]\nexpires = '{value}'"))
