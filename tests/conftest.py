@@ -8,9 +8,11 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))
 
 from governor_pair import GovernorPair
+from sql_cache import share_compiled_statements
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
 settings.load_profile("untimed")
+share_compiled_statements()
 
 
 @pytest.fixture

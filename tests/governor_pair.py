@@ -5,6 +5,7 @@ children. What is not: TLS and sockets (see tests/contract and tests/journey/tes
 """
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -131,22 +132,36 @@ def new_database() -> bytes:
 
 
 class Governor:
-    """One governor without sockets."""
+    """One governor without sockets; its home is made unless the token of its agent there is given."""
 
     def __init__(
-        self, path: Path, name: str, agent: str, clock: FakeClock, broker: Broker | None, **settings: object
+        self,
+        path: Path,
+        name: str,
+        agent: str,
+        clock: FakeClock,
+        broker: Broker | None,
+        token: str = "",
+        **settings: object,
     ) -> None:
-        path.mkdir(mode=0o700)
-        database_path(path).write_bytes(new_database())
         self.agent, self.clock, self.broker = agent, clock, broker
         self.network: dict[str, Governor] = {}
         self.settings = Settings(name=name, url=f"https://{name}.example", loopback_peers=True, **settings)
-        keys = Keyring(path).make(name, [f"{name}.example"], clock.now())
+        if token:
+            self.open(path)
+            self.token = token
+        else:
+            self._make(path, name)
+
+    def _make(self, path: Path, name: str) -> None:
+        path.mkdir(mode=0o700)
+        database_path(path).write_bytes(new_database())
+        keys = Keyring(path).make(name, [f"{name}.example"], self.clock.now())
         self.open(path)
         with self.store.begin() as uow:
-            genesis(uow, clock.now(), name, keys.fingerprint)
-            add_key(uow, keys, "active", clock.now())
-        self.token = self.add_agent(agent)
+            genesis(uow, self.clock.now(), name, keys.fingerprint)
+            add_key(uow, keys, "active", self.clock.now())
+        self.token = self.add_agent(self.agent)
         start(self.store, self.host, limits_of(self.home), 0)
 
     def open(self, path: Path) -> None:
@@ -324,7 +339,30 @@ def pair_up(one: Governor, other: Governor) -> None:
         with taking.store.begin() as uow:
             accept_offer(uow, taking.host, line, now, loopback=True)
             confirm(uow, offering.host.name, now)
+    introduce(one, other)
+
+
+def introduce(one: Governor, other: Governor) -> None:
+    """Let the wire of each find the other."""
     one.network[other.host.name], other.network[one.host.name] = other, one
+
+
+_READY: dict[str, tuple[TemporaryDirectory[str], tuple[str, str]]] = {}
+
+
+def copy_ready_homes(folder: Path, settings: Mapping[str, object]) -> tuple[str, str]:
+    """Copy two homes that were made and paired once, which takes a while; return their agents' tokens."""
+    key = repr(settings)
+    if key not in _READY:
+        made = TemporaryDirectory()
+        pair = GovernorPair(Path(made.name), paired=False, **settings)
+        pair_up(pair.max, pair.eva)
+        pair.close()
+        _READY[key] = made, (pair.max.token, pair.eva.token)
+    made, tokens = _READY[key]
+    for name in ("max", "eva"):
+        shutil.copytree(Path(made.name) / name, folder / name)
+    return tokens
 
 
 class GovernorPair:
@@ -335,11 +373,12 @@ class GovernorPair:
     ) -> None:
         self.folder = folder
         self.clock = FakeClock()
-        self.max = Governor(folder / "max", "max-host", "max", self.clock, broker, **settings)
-        self.eva = Governor(folder / "eva", "eva-host", "eva", self.clock, broker, **settings)
+        tokens = copy_ready_homes(folder, settings) if paired else ("", "")
+        self.max = Governor(folder / "max", "max-host", "max", self.clock, broker, tokens[0], **settings)
+        self.eva = Governor(folder / "eva", "eva-host", "eva", self.clock, broker, tokens[1], **settings)
         self.all = [self.max, self.eva]
         if paired:
-            pair_up(self.max, self.eva)
+            introduce(self.max, self.eva)
 
     def third(self) -> Governor:
         """Add Zoe's governor, paired with Max's."""

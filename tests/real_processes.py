@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
-from governor.cli.demo_stage import Side, free_ports, wait_for
+from governor.cli.demo_stage import Side, wait_for
 from governor.cli.opened import opened
 from governor.supervision.seeing import causes
 from governor.supervision.switching import Go, Switched, give_go
+from tests.ports import free_ports
 
 T = TypeVar("T")
 
@@ -98,9 +99,12 @@ class RealSide(Side):
         wait_for(lambda: not self.alive() or _RUNNING in self.log[before:], WITHIN_S)
         assert _RUNNING in self.log[before:], self.log[before:]
 
+    def program(self) -> list[str]:
+        """Return the command of the governor."""
+        return [sys.executable, "-m", "governor.cli.main", "--home", str(self.home), "run"]
+
     def launch(self, out: int | IO[bytes], err: int | IO[bytes]) -> subprocess.Popen[bytes]:
         """Start `governor run` without waiting for anything."""
-        command = [sys.executable, "-m", "governor.cli.main", "--home", str(self.home), "run"]
         environment = os.environ | _ENVIRONMENT | self.extra
         limit = self.file_size_limit
 
@@ -109,7 +113,7 @@ class RealSide(Side):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 
         return subprocess.Popen(
-            command,
+            self.program(),
             stdin=subprocess.DEVNULL,
             env=environment,
             stdout=out,

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_processes import Ended, RealSide, free_ports, run_in_turn
+from tests.ports import free_ports
+from tests.real_processes import Ended, RealSide, run_in_turn
 
 pytestmark = pytest.mark.processes
 
@@ -137,6 +138,11 @@ def _in_the_way(make: Callable[[Path], None]) -> Callable[[RealSide], None]:
     return lambda side: make(side.socket)
 
 
+def _damaged_canary(side: RealSide) -> None:
+    (side.home / "canaries").mkdir()
+    (side.home / "canaries" / "canary-1.json").write_text('{"value": "xK9-mQ2-pL7"')
+
+
 Case = tuple[Callable[[RealSide], None], int, tuple[str, ...]]
 
 CASES: dict[str, Case] = {
@@ -162,6 +168,22 @@ CASES: dict[str, Case] = {
         2,
         ("/no/such/file",),
     ),
+    "a secret that is a word": (
+        settings("[secrets]\ncanaries = ['production']\n"),
+        2,
+        ("[secrets] canaries", "as plain as a word", "longer secret"),
+    ),
+    "a secret that is not there": (
+        settings("[secrets]\nenvironment = ['NOT_SET_HERE']\n"),
+        2,
+        ("NOT_SET_HERE", "is not set", "[secrets] environment"),
+    ),
+    "a secret in place of its name": (
+        settings("[secrets]\nenvironment = ['xK9-mQ2-pL7']\n"),
+        2,
+        ("secrets.environment.0", "pattern"),
+    ),
+    "a damaged canary": (_damaged_canary, 2, ("canaries/canary-1.json", "governor canary remove canary-1")),
     "no database": (database(Path.unlink), 2, ("no database", "governor init")),
     "garbage for a database": (database(_garbage), 1, ("governor.db", "is not a database")),
     "a damaged database": (database(_damaged_pages), 1, ("governor.db", "is damaged")),

@@ -132,6 +132,7 @@ def test_a_stop_given_by_signal_without_room_holds_as_soon_as_there_is_some(pair
         until(lambda: attempts(pair.max, sent) >= 1)
     until(lambda: pair.eva.switch("max-host")[0] == "stopped")
     assert pair.eva.states(sent) == []
+    until(lambda: pair.max.switch("eva-host")[0] == "stopped")  # it is told too
 
 
 def test_an_end_without_room_comes_in_time_and_says_what_it_could_not_write(pair: RealPair) -> None:

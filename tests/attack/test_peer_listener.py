@@ -16,7 +16,8 @@ import pytest
 from governor.webhook.incoming import WireType
 from governor.webhook.signing import SigningKey, signed_headers
 from governor.webhook.wire import encode_control
-from tests.real_processes import RealPair, RealSide, ended_after, free_ports, until
+from tests.ports import free_ports
+from tests.real_processes import RealPair, RealSide, ended_after, until
 from tests.webhook_samples import write_pair
 
 pytestmark = pytest.mark.processes

@@ -13,13 +13,24 @@ import pytest
 
 from governor.errors import ReadingError
 from governor.inbound.model_broker import ModelCall
-from governor.inbound.reader_process import child_command, read_message
-from reader.contract import ASK_BYTES, DROPS, TEXT_LIMIT, Job, Kind, Mode, Rewrite, Value, verdict_line
+from governor.inbound.reader_process import LOCKS_NEEDED, child_command, read_message
+from reader.contract import (
+    ASK_BYTES,
+    DROPS,
+    TEXT_LIMIT,
+    Job,
+    Kind,
+    Mode,
+    Rewrite,
+    Value,
+    locked_line,
+    verdict_line,
+)
 
 NONCE = "0123456789abcdef"
 JOB = Job("Please look at a.py.", Mode.REWRITE, NONCE)
 VALUES = JOB._replace(mode=Mode.VALUES)
-LOCKED = '{"type":"locked","by":["limits"]}'
+LOCKED = locked_line(dict.fromkeys(LOCKS_NEEDED, 1)).decode().strip()
 UNREAD = verdict_line(Rewrite(Kind.UNREAD, "", (), (), (Value("file", "a.py"),), ()), NONCE)
 SOON = timedelta(seconds=1.5)
 
@@ -115,6 +126,8 @@ async def test_no_model_is_a_drop_before_any_child_starts(tmp_path: Path) -> Non
         ("say('hello')", "not_locked"),
         ("say(UNREAD)", "not_locked"),
         ("say('x' * 2_000)", "flood"),
+        ('say(\'{"type":"locked","by":{}}\'); say(UNREAD)', "not_locked"),
+        ('say(\'{"type":"locked","by":{"limits":1,"everything":1}}\'); say(UNREAD)', "not_locked"),
         ("say(LOCKED)", "child_died"),
         ("say(LOCKED); os.kill(os.getpid(), signal.SIGKILL)", "child_died"),
         ("say(LOCKED); os.kill(os.getpid(), signal.SIGSEGV)", "child_died"),
@@ -133,7 +146,9 @@ async def test_no_model_is_a_drop_before_any_child_starts(tmp_path: Path) -> Non
     ],
 )
 async def test_a_child_that_was_taken_over_gains_nothing(code: str, drop: str) -> None:
-    assert await dropped(VALUES, None, hostile(code)) == drop
+    ends = drop in {"child_died", "not_locked"}
+    stay = "" if ends else "\nsys.stdin.readline()"  # gone before the job came, it would have died
+    assert await dropped(VALUES, None, hostile(code + stay)) == drop
 
 
 async def test_the_model_is_asked_once_only() -> None:
@@ -288,3 +303,17 @@ def descriptors() -> int:
 async def test_after_all_that_an_honest_child_still_reads() -> None:
     rewrite = await read_message(JOB, Scripted(answer()), command=child_command())
     assert rewrite.summary == "A look is asked for."
+
+
+async def test_the_message_is_not_sent_before_the_locks_are_told() -> None:
+    code = "sys.stdin.readline(); say(LOCKED); say(UNREAD); time.sleep(60)"
+    assert await dropped(VALUES, None, hostile(code), SOON) == "timeout"
+
+
+@pytest.mark.parametrize("lock", sorted(LOCKS_NEEDED))
+async def test_a_child_that_lacks_one_lock_gets_no_message(lock: str) -> None:
+    less = locked_line(dict.fromkeys(LOCKS_NEEDED - {lock}, 1))
+    assert (
+        await dropped(VALUES, None, hostile(f"say({less!r}); sys.stdin.readline(); say(UNREAD)"))
+        == "not_locked"
+    )

@@ -34,7 +34,7 @@ def test_every_pause_has_words(reason: PauseReason) -> None:
     assert "_" not in answers.link_line(replace(PAUSED, reason=reason))
 
 
-@pytest.mark.parametrize("reason", [*GoRefusal, *(set(Stale) - {Stale.NOT_POLLED}), "unconfirmed"])
+@pytest.mark.parametrize("reason", [*GoRefusal, *sorted(set(Stale) - {Stale.NOT_POLLED}), "unconfirmed"])
 def test_every_reason_why_a_go_opened_nothing_has_words(reason: str) -> None:
     line = answers.of_go([GoAnswer(PAUSED, opened=False, reason=reason)], None)
     assert "\n  not opened: " in line
@@ -46,7 +46,7 @@ def test_a_reason_without_words_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", [*(set(Doubt) - {Doubt.OTHER_CHAT, Doubt.BOT}), *Stale, answers.UNKNOWN_BUTTON]
+    "reason", [*sorted(set(Doubt) - {Doubt.OTHER_CHAT, Doubt.BOT}), *Stale, answers.UNKNOWN_BUTTON]
 )
 def test_every_refusal_says_what_to_do(reason: str) -> None:
     assert answers.of_refusal(reason).endswith(".")
