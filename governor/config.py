@@ -11,12 +11,21 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from governor.errors import ConfigError
+from governor.inbound.reader_locks import Sandbox
 from governor.listen_address import Address, is_loopback
 from governor.message import TEXT_LIMIT, LinkDirection
 
@@ -80,8 +89,12 @@ class Reader(_Section):
     model: str = Field("", description="model name; empty: no model, so every link reads in values mode")
     base_url: str = Field(
         "",
-        pattern=r"^(https?://\S+)?$",
-        description="any Anthropic-compatible server; empty: the hosted one",
+        pattern=r"^(https?://\S+|unix:/.+)?$",
+        description='any Anthropic-compatible server, also "unix:/path/of.sock"; empty: the hosted one',
+    )
+    model_file: str = Field(
+        "",
+        description="GGUF file that the governor serves itself, one message at a time; in place of base_url. See: governor model fetch",
     )
     key: SecretStr = Field(
         SecretStr(""), description="API key; better: ANTHROPIC_API_KEY, key_file or the keyring"
@@ -92,7 +105,22 @@ class Reader(_Section):
     )
     copy_limit: int = Field(20, ge=3, le=200, description="longest run of words a rewrite may copy")
     url_hosts: list[str] = Field([], description="hosts whose URLs may stand in a rewrite as they are")
-    parallel: int = Field(2, ge=1, le=16, description="readers at work at one time")
+    parallel: int = Field(2, ge=1, le=16, description="readers at work at one time; with model_file one")
+    sandbox: Sandbox = Field(
+        Sandbox.REQUIRED,
+        description='"required": the governor starts only where the system can lock readers in; "best": with what it can',
+    )
+
+    @property
+    def model_name(self) -> str:
+        """Return what the model is called; empty where there is none."""
+        return self.model or Path(self.model_file).stem
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if self.model_file and self.base_url:
+            raise ValueError("model_file and base_url name two models; remove one of them")
+        return self
 
 
 class Telegram(_Section):
@@ -115,9 +143,13 @@ class Secrets(_Section):
     """What must never leave in a message."""
 
     canaries: list[SecretStr] = Field(
-        [], description="strings planted as bait, or secrets of yours, that no message may carry"
+        [],
+        description="strings planted as bait: a message that carries one pauses every link. Better: governor canary plant",
     )
-    files: list[str] = Field([], description="files whose whole content is such a secret")
+    files: list[str] = Field([], description="files whose whole content no message may carry")
+    environment: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]] = Field(
+        [], description="names of the governor's environment variables whose value no message may carry"
+    )
 
 
 class LinkSettings(_Section):

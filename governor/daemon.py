@@ -17,7 +17,9 @@ from governor.directory.identity import KnownKey, active_fingerprint, known_keys
 from governor.directory.links import Actor
 from governor.directory.refusals import Refusals
 from governor.errors import StoreError
+from governor.inbound.reader_locks import described
 from governor.inbound.reader_loop import ReaderLoop
+from governor.inbound.reader_trial import try_reader
 from governor.lifetime import Loop, Loops, Signals, TimelyEnd
 from governor.listen_address import split_address
 from governor.listening import (
@@ -42,7 +44,7 @@ from governor.webhook.client import PeerClient
 from governor.webhook.listener import PeerCertificateProtocol
 from governor.webhook.receipt import Receipt, sign_receipt
 from governor.webhook.tls import PinnedContext, server_context
-from governor.wiring import Home, broker_of, limits_of, open_home, reader_rules, telegram_bot
+from governor.wiring import Home, broker_of, keeper_of, limits_of, open_home, reader_rules, telegram_bot
 
 TICK_S: Final = 1.0
 
@@ -98,19 +100,24 @@ class Daemon:
         self.home, self.store, self.host = home, home.store, home.host
         self.signals, self.end = signals, end
         self.bell, self.refusals, self.loops = Bell(), Refusals(), Loops(home.host.clock)
-        self.broker = broker_of(home)
+        self.broker, self.keeper = broker_of(home), keeper_of(home, self.bell)
         self.bot = telegram_bot(home, self.bell)
         self.keys = self._read_keys()
-        home.keyring.signing_key(self.keys.own)  # a damaged key is found now, not at the first message
+        # A damaged key and a list of secrets that cannot be used are found now, not at the first message.
+        home.keyring.signing_key(self.keys.own)
+        self.host.known_secrets()
         self.context: PinnedContext | None = None
         if home.settings.tls == "mutual":
             self.context = server_context(self._tls_file(), [key.certificate for key in self.keys.known])
         self.sender = Sender(self.store, self.host, home.keyring, self._client(), self.bell, random.random)
-        self.reader = ReaderLoop(self.store, self.host, reader_rules(home), self.broker, self.bell)
+        self.reader = ReaderLoop(
+            self.store, self.host, reader_rules(home), self.broker, self.bell, self._has_model
+        )
         self._ticked = self._instant()
 
     async def run(self) -> None:
         """Serve until told to end or until a part breaks, whose error is raised at the end."""
+        await self._try_reader()
         listeners = self._listeners()  # all are bound before anything is changed
         try:
             chat_id = self.home.settings.supervision.telegram.chat_id
@@ -118,6 +125,11 @@ class Daemon:
             await self._serve(listeners, found)
         finally:
             self.home.socket.unlink(missing_ok=True)
+
+    async def _try_reader(self) -> None:
+        sandbox = self.home.settings.reader.sandbox
+        held = await try_reader(sandbox)
+        log.info("reader_tried", sandbox=sandbox.value, locks=described(held))
 
     async def _serve(self, listeners: list[Listener], found: str) -> None:
         serving = [asyncio.create_task(each.server.serve(sockets=[each.sock])) for each in listeners]
@@ -162,7 +174,11 @@ class Daemon:
     def _loops(self) -> list[Loop]:
         # A STOP that came during the start is the first to reach the database.
         loops: list[Loop] = [self._stop_when_told, self._tick, self.sender.run, self.reader.run]
-        return loops if self.broker is None else [*loops, self.broker.warm]
+        loops += [self.broker.warm] if self.broker is not None else []
+        return [*loops, self.keeper.run] if self.keeper is not None else loops
+
+    def _has_model(self) -> bool:
+        return self.keeper is None or self.keeper.is_ready
 
     async def _for_ever(self, loop: Loop) -> None:
         await self.loops.keep(loop)

@@ -95,6 +95,12 @@ class ReadingError(GovernorError):
         self.detail = detail
 
 
+class ModelError(GovernorError):
+    """The model file cannot be had, or not be served."""
+
+    code = "model"
+
+
 class WakeError(GovernorError):
     """The agent could not be woken; its inbox still holds the message."""
 

@@ -217,7 +217,7 @@ def bind_unix(path: Path, *, group: bool = False) -> socket.socket:
 
     A socket that a crash left behind is replaced; one that answers is in use: ConfigError.
     """
-    _clear(path)
+    clear_socket(path, "another governor runs there. Look with: governor service status")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # The mode is set by the umask, so that there is no instant in which others can connect.
@@ -237,7 +237,8 @@ def bind_unix(path: Path, *, group: bool = False) -> socket.socket:
     return listener
 
 
-def _clear(path: Path) -> None:
+def clear_socket(path: Path, user: str) -> None:
+    """Remove a socket that nobody answers at; raises ConfigError with `user` where somebody does."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -250,7 +251,7 @@ def _clear(path: Path) -> None:
         except OSError:
             path.unlink()
             return
-    raise ConfigError(f"{path} is in use: another governor runs there. Look with: governor service status")
+    raise ConfigError(f"{path} is in use: {user}")
 
 
 def _unbound(host: str, port: int, error: Exception) -> str:

@@ -3,8 +3,9 @@
 import hashlib
 import os
 import secrets as randomness
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,10 +16,15 @@ from governor.clock import Clock, SystemClock
 from governor.config import Settings, load_settings
 from governor.directory.host import Host
 from governor.directory.keyring import Keyring
+from governor.directory.known_secrets import IN_SETTINGS, KnownSecrets, Sources, own, secret_text, strong
 from governor.errors import ConfigError
 from governor.inbound.model_broker import ModelBroker, ModelSettings
+from governor.inbound.reader_locks import Sandbox
 from governor.inbound.reader_loop import ReaderRules
 from governor.message import LinkDirection
+from governor.model.keeper import ModelKeeper, serve_command
+from governor.model.serving import check_servable
+from governor.policy.known_values import KnownValue
 from governor.policy.state import Rules
 from governor.store.tables import AuditRecord
 from governor.store.unit_of_work import Store
@@ -130,15 +136,32 @@ def rules_of(settings: Settings) -> Callable[[str], Rules]:
     return lambda peer: own.get(peer, usual)
 
 
-def known_secrets(settings: Settings, home: Path) -> frozenset[str]:
+def known_secrets(settings: Settings, home: Path) -> KnownSecrets:
     """Return the strings that no message may carry: keys and tokens of this host, and planted bait."""
-    found = {secret.get_secret_value() for secret in settings.secrets.canaries}
-    found |= {_file_text(Path(name).expanduser()) for name in settings.secrets.files}
-    found |= {telegram_token(settings), model_key(settings), settings.reader.key.get_secret_value()}
-    for path in sorted((home / "keys").glob("*")) if (home / "keys").is_dir() else ():
-        if path.suffix in (".totp", ".sign"):
-            found.add(_file_text(path, "a key of this home"))
-    return frozenset(found - {""})
+    reader, telegram = settings.reader, settings.supervision.telegram
+    own_files = (telegram.token_file if telegram.chat_id else "", reader.key_file if reader.model else "")
+    return KnownSecrets(
+        Sources(
+            home,
+            fixed=lambda: list(_fixed_secrets(settings)),
+            listed=tuple(Path(name).expanduser() for name in settings.secrets.files),
+            own=tuple(Path(name).expanduser() for name in own_files if name),
+        )
+    )
+
+
+def _fixed_secrets(settings: Settings) -> Iterator[KnownValue]:
+    """Give the secrets that stay the same while this process runs. Raises ConfigError."""
+    for canary in settings.secrets.canaries:
+        yield strong(canary.get_secret_value(), "One of [secrets] canaries", IN_SETTINGS)
+    for name in settings.secrets.environment:
+        if name not in os.environ:
+            raise ConfigError(
+                f"{name}, listed in [secrets] environment, is not set for the governor. Set it, or take it out."
+            )
+        yield strong(os.environ[name], f"{name}, listed in [secrets] environment,")
+    for token in (telegram_token(settings), model_key(settings), settings.reader.key.get_secret_value()):
+        yield from own(token)
 
 
 def telegram_token(settings: Settings) -> str:
@@ -159,11 +182,38 @@ def model_key(settings: Settings) -> str:
 def broker_of(home: Home) -> ModelBroker | None:
     """Return what asks the reader's model; None when no model is set, and every link reads values."""
     reader = home.settings.reader
-    if not reader.model:
+    if not reader.model_name:
         return None
-    return ModelBroker(
-        ModelSettings(reader.model, reader.base_url, model_key(home.settings)), home.host.clock
+    socket = _model_socket(home)
+    settings = ModelSettings(
+        reader.model_name,
+        reader.base_url,
+        "" if reader.model_file else model_key(home.settings),
+        socket=socket,
+        seconds=reader.deadline.total_seconds(),
+        extra_body={"temperature": 0} if socket else {},
     )
+    return ModelBroker(settings, home.host.clock)
+
+
+def keeper_of(home: Home, bell: Bell) -> ModelKeeper | None:
+    """Return what serves the reader's model file; None when none is set. Raises ConfigError."""
+    named = home.settings.reader.model_file
+    if not named:
+        return None
+    file = home.path / Path(named).expanduser()
+    check_servable(file)
+    command = serve_command(sys.executable, file, Path(_model_socket(home)))
+    return ModelKeeper(command, home.host.clock, bell.ring)
+
+
+def _model_socket(home: Home) -> str:
+    """Return the Unix socket of the reader's model; empty where it has another address."""
+    reader = home.settings.reader
+    if reader.model_file:
+        return str(home.path / "model.sock")
+    kind, _, path = reader.base_url.partition(":")
+    return path if kind == "unix" else ""
 
 
 def reader_rules(home: Home) -> ReaderRules:
@@ -172,14 +222,15 @@ def reader_rules(home: Home) -> ReaderRules:
     modes = {peer: link.reader for peer, link in home.settings.links.items() if link.reader}
 
     def mode(peer: str) -> Mode:
-        return Mode(modes.get(peer, settings.mode)) if settings.model else Mode.VALUES
+        return Mode(modes.get(peer, settings.mode)) if settings.model_name else Mode.VALUES
 
     return ReaderRules(
         mode=mode,
         copy_limit=settings.copy_limit,
         url_hosts=frozenset(host.lower() for host in settings.url_hosts),
         deadline=settings.deadline,
-        parallel=settings.parallel,
+        parallel=1 if settings.model_file else settings.parallel,
+        sandbox=settings.sandbox,
     )
 
 
@@ -216,7 +267,7 @@ def _token_lock(token: str) -> Path:
 def limits_of(home: Home) -> Limits:
     """Return the limits whose loosening closes the links at the next start."""
     settings = home.settings
-    rules, telegram = reader_rules(home), settings.supervision.telegram
+    rules, telegram, secrets = reader_rules(home), settings.supervision.telegram, settings.secrets
     limits: Limits = {
         "messages": float(settings.limits.messages),
         "watch_for": settings.limits.watch_for.total_seconds(),
@@ -229,7 +280,9 @@ def limits_of(home: Home) -> Limits:
         "without_telegram": float(telegram.chat_id == 0),
         "without_tls": float(settings.tls == "proxy"),
         "loopback_peers": float(settings.loopback_peers),
-        "rewrite": float(settings.reader.mode == "rewrite" and bool(settings.reader.model)),
+        "less_sandbox": float(settings.reader.sandbox is Sandbox.BEST),
+        "secrets": -float(len(secrets.canaries) + len(secrets.files) + len(secrets.environment)),
+        "rewrite": float(settings.reader.mode == "rewrite" and bool(settings.reader.model_name)),
     }
     for peer, link in settings.links.items():
         limits[f"out.{peer}"] = float(link.direction != LinkDirection.IN)
@@ -242,7 +295,7 @@ def _secret(name: str, direct: str, file: str, *, used: bool) -> str:
     if not used or direct:
         return direct
     if file:
-        return _file_text(Path(file).expanduser())
+        return secret_text(Path(file).expanduser())
     return _from_keyring(name)
 
 
@@ -254,13 +307,3 @@ def _from_keyring(name: str) -> str:
         return keyring.get_password(KEYRING_SERVICE, name) or ""
     except KeyringError:
         return ""  # no keyring on this machine: the same as an empty one
-
-
-def _file_text(path: Path, what: str = "named in the settings") -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        reason = error.strerror
-    except UnicodeDecodeError:
-        reason = "it is not UTF-8 text"
-    raise ConfigError(f"{path}, {what}, cannot be read: {reason}. Restore it, or mend its rights.")

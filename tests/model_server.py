@@ -87,6 +87,8 @@ STOP_REASONS = {"max_tokens": "max_tokens", "refusal": "refusal", "tools": "tool
 RESPONSES: dict[str, Callable[[], Response]] = {
     "error_500": lambda: _error(500, "api_error"),
     "error_529": lambda: _error(529, "overloaded_error"),
+    "error_413": lambda: _error(413, "request_too_large"),
+    "too_long": lambda: _error(400, "exceed_context_size_error"),
     "error_401": lambda: _error(401, "authentication_error"),
     "redirect": lambda: Response(status_code=307, headers={"location": "/elsewhere"}),
     "not_json": lambda: Response("<html>proxy</html>", media_type="text/html"),
@@ -126,17 +128,17 @@ def _message(behaviour: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 class ModelServer:
-    """The server on a free loopback port. `behaviour` may be changed while it runs."""
+    """The server on a free loopback port, or on a Unix socket. `behaviour` may be changed while it runs."""
 
-    def __init__(self, behaviour: str = "honest", port: int = 0) -> None:
+    def __init__(self, behaviour: str = "honest", port: int = 0, path: str = "") -> None:
         self.behaviour = behaviour
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self._released = threading.Event()
-        self._socket = socket.socket()
-        self._socket.bind((LOOPBACK, port))
-        self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
+        self._socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+        self._socket.bind(path or (LOOPBACK, port))
+        self.url = f"unix:{path}" if path else f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
         app = FastAPI()
         app.add_api_route("/{path:path}", self._answer, methods=["GET", "POST"])
         self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))

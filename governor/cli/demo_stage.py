@@ -129,6 +129,7 @@ def write_settings(side: Side, reader: dict[str, str]) -> None:
         "# warn_at = 40": "warn_at = 4",
         '# model = ""': f'model = "{reader.get("model", "")}"',
         '# base_url = ""': f'base_url = "{reader.get("base_url", "")}"',
+        '# deadline = "1m"': f'deadline = "{reader.get("deadline", "1m")}"',
     }
     for old, new in changes.items():
         text = text.replace(old, new, 1)

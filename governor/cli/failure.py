@@ -46,6 +46,7 @@ _EXIT_OF: Final = {
     "not_found": Exit.USAGE,
     "credential": Exit.USAGE,
     "host": Exit.USAGE,
+    "model": Exit.USAGE,
     "refused": Exit.REFUSED,
     "code": Exit.REFUSED,
     "transport": Exit.UNREACHABLE,

@@ -51,6 +51,9 @@ COMMANDS: Final = {
     ),
     "config": Command("settings", "show the settings in force and where each comes from", _OPERATORS),
     "operator enroll": Command("operators", "show the secret of the operator's code, once", _WITH_CODE),
+    "canary plant": Command("canaries", "make bait to hide where an agent may come upon it", _OPERATORS),
+    "canary list": Command("canaries", "list the canaries of this host, never their values", _OPERATORS),
+    "canary remove": Command("canaries", "forget a canary; its value may be sent again", _OPERATORS),
     "pair offer": Command(
         "pairing", "print the line that introduces this governor; good for a day", _OPERATORS
     ),
@@ -68,6 +71,9 @@ COMMANDS: Final = {
     "audit verify": Command("audit", "check the chain of all records", _CHECKS),
     "skills install": Command("skills", "give your agents a skill for each remote agent", _OPERATORS),
     "skills list": Command("skills", "show which skills of the governor are installed", _OPERATORS),
+    "model fetch": Command("model", "get a model file that the governor can serve itself", _OPERATORS),
+    "model serve": Command("model", "serve a model file on a Unix socket until Ctrl-C", _OPERATORS),
+    "model status": Command("model", "tell whether a model file is there and can be served", _CHECKS),
     "demo": Command("demo", "show the whole route on this machine", _CHECKS),
     "service install": Command("service", "have launchd or systemd run the governor", _OPERATORS),
     "service uninstall": Command("service", "stop that service and remove its file", _OPERATORS),

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from governor.clock import Clock
@@ -11,11 +12,13 @@ from governor.errors import ReadingError
 from reader.contract import ANSWER_LIMIT, ASK_LIMIT, model_request
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+    from anthropic import APIStatusError, AsyncAnthropic
 
 HOSTED_URL: Final = "https://api.anthropic.com"
 
-_SECONDS: Final = 60
+_NO_HOST: Final = "http://reader"
+"""What the client calls a server that it reaches by a socket."""
+
 _MOST_TOKENS: Final = 10_000_000
 _STOP_REASONS = frozenset(
     {
@@ -35,12 +38,15 @@ _SILENT_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 class ModelSettings:
     """Which model is asked, and where. `base_url` empty: the hosted one; `key` empty: a server without.
 
-    `extra_body` is added to the request, for local servers (`{"temperature": 0}`).
+    `socket` is the Unix socket of a server on this machine, in place of `base_url`. `extra_body` is added
+    to the request, for such servers (`{"temperature": 0}`). `seconds` is how long an answer may take.
     """
 
     model: str
     base_url: str = ""
     key: str = field(default="", repr=False)
+    socket: str = ""
+    seconds: float = 60.0
     extra_body: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -123,7 +129,8 @@ class ModelBroker:
             )
         except anthropic.APIStatusError as error:
             # The body may repeat the message: the number is all that is safe to keep.
-            raise ReadingError("model_unavailable", f"HTTP {error.status_code}") from None
+            drop = "too_long" if _is_too_long(error) else "model_unavailable"
+            raise ReadingError(drop, f"HTTP {error.status_code}") from None
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError) as error:
             raise ReadingError("model_unavailable", type(error).__name__) from None
 
@@ -131,17 +138,34 @@ class ModelBroker:
         async with self._making:
             if self._client is None:
                 anthropic = await asyncio.to_thread(importlib.import_module, "anthropic")
-                self._client = anthropic.AsyncAnthropic(
-                    # Explicit, so that neither key, address nor tracing of texts comes from the environment.
-                    api_key=self._settings.key or "none",
-                    base_url=self._settings.base_url or HOSTED_URL,
-                    max_retries=0,
-                    timeout=_SECONDS,
-                    open_telemetry=False,
-                    # A redirect would carry the key and the message elsewhere.
-                    http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
-                )
+                self._client = self._new_client(anthropic)
             return self._client
+
+    def _new_client(self, anthropic: Any) -> "AsyncAnthropic":  # noqa: ANN401 - a module loaded late
+        settings = self._settings
+        # A redirect would carry the key and the message elsewhere.
+        http: dict[str, Any] = {"follow_redirects": False}
+        if settings.socket:
+            httpx2 = importlib.import_module("httpx2")
+            http["transport"] = httpx2.AsyncHTTPTransport(uds=settings.socket)
+        client: AsyncAnthropic = anthropic.AsyncAnthropic(
+            # Explicit, so that neither key, address nor tracing of texts comes from the environment.
+            api_key=settings.key or "none",
+            base_url=_NO_HOST if settings.socket else settings.base_url or HOSTED_URL,
+            max_retries=0,
+            timeout=settings.seconds,
+            open_telemetry=False,
+            http_client=anthropic.DefaultAsyncHttpxClient(**http),
+        )
+        return client
+
+
+def _is_too_long(error: "APIStatusError") -> bool:
+    """Tell whether the message was at fault, not the server: it is longer than the model can read."""
+    match error.body:
+        case {"error": {"type": "exceed_context_size_error"}}:  # llama.cpp's word for it
+            return True
+    return error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def _count(usage: object, name: str) -> int:

@@ -10,6 +10,7 @@ from governor.bell import Bell
 from governor.directory.host import Host
 from governor.errors import ReadingError
 from governor.inbound.model_broker import Broker, ModelCall
+from governor.inbound.reader_locks import Sandbox, locks_needed
 from governor.inbound.reader_process import read_message
 from governor.inbound.reading import MODEL_FAULTS, Unread, drop, finish, pick_unread
 from governor.outbox.insist import insist
@@ -32,22 +33,31 @@ class ReaderRules:
     url_hosts: frozenset[str]
     deadline: timedelta
     parallel: int
+    sandbox: Sandbox
 
 
 class ReaderLoop:
     """Reads what may be read; must run in the loop of the main thread (see `reader_process`)."""
 
     def __init__(
-        self, store: Store, host: Host, rules: ReaderRules, broker: Broker | None, bell: Bell
+        self,
+        store: Store,
+        host: Host,
+        rules: ReaderRules,
+        broker: Broker | None,
+        bell: Bell,
+        is_ready: Callable[[], bool] = lambda: True,
     ) -> None:
+        """Read with what is given; `is_ready` tells whether the model can be asked at all now."""
         self.store, self.host, self.rules, self.broker, self.bell = store, host, rules, broker, bell
+        self.is_ready = is_ready
         self._under_way: set[asyncio.Task[None]] = set()
         self._down_until = 0.0
 
     @property
     def is_down(self) -> bool:
-        """Tell whether the model failed lately, so that peers had better come back later."""
-        return self.host.clock.monotonic() < self._down_until
+        """Tell whether the model failed lately or is not up, so that peers had better come back later."""
+        return not self.is_ready() or self.host.clock.monotonic() < self._down_until
 
     async def run(self) -> None:
         """Read until cancelled; then kill the readers under way (a restart reads those once more)."""
@@ -63,7 +73,7 @@ class ReaderLoop:
     async def start_due(self) -> int:
         """Start a reader for each message that may be read now, within the bound; return how many."""
         room = self.rules.parallel - len(self._under_way)
-        if room <= 0:
+        if room <= 0 or not self.is_ready():
             return 0
         chosen = await self.store.run(pick_unread, self.store, self.host, room)
         for unread in chosen:
@@ -105,7 +115,13 @@ class ReaderLoop:
             url_hosts=self.rules.url_hosts,
         )
         try:
-            return await read_message(job, self.broker, deadline=self.rules.deadline, on_call=on_call)
+            return await read_message(
+                job,
+                self.broker,
+                deadline=self.rules.deadline,
+                on_call=on_call,
+                locks=locks_needed(self.rules.sandbox),
+            )
         except ReadingError as error:
             return Drop(error.drop)
 

@@ -1,47 +1,42 @@
-"""Locks the process in: limits on what it may use, no new rights, an end together with the governor."""
+"""Locks the process in, step by step, and tells which locks hold."""
 
+import contextlib
 import os
-import resource
 import sys
 from collections.abc import Callable
 
-from reader.sandbox import process_rights
+from reader.sandbox import confined, landlock, limits, process_rights, seccomp
 
-CPU_SECONDS = 20
-MEMORY_BYTES = 256 * 1024 * 1024
+Step = tuple[str, Callable[[], int | None]]
 
-_LIMITS: tuple[tuple[int, int], ...] = (
-    (resource.RLIMIT_CPU, CPU_SECONDS),
-    (resource.RLIMIT_AS, MEMORY_BYTES),
-    (resource.RLIMIT_CORE, 0),
-    (resource.RLIMIT_FSIZE, 0),  # no file can grow; pipes are none
-    (resource.RLIMIT_NPROC, 0),  # no fork, except as root
-    (resource.RLIMIT_NOFILE, 0),  # nothing more can be opened: no file, no socket, no import
-)
+STEPS: dict[str, tuple[Step, ...]] = {
+    "linux": (
+        ("parent_death", process_rights.die_with_parent),
+        ("undumpable", process_rights.be_undumpable),
+        ("no_new_privs", process_rights.gain_no_rights),
+        ("landlock", landlock.restrict),  # needs a descriptor for a moment, so it comes before the limits
+        ("limits", limits.limit),
+        ("no_capabilities", process_rights.drop_capabilities),
+        ("seccomp", seccomp.allow_only_listed),  # last: it allows none of the steps above
+    ),
+    "darwin": (("sandbox_exec", confined.confirm), ("limits", limits.limit)),
+}
+"""By platform: what each lock is called in `reader.contract.LOCKS`, and what takes it."""
 
-_NOT_ENFORCED = {"darwin": {resource.RLIMIT_AS}}
-"""macOS refuses to lower it."""
+ANYWHERE: tuple[Step, ...] = (("limits", limits.limit),)
 
 
-def lock(
-    parent: int,
-    *,
-    platform: str = sys.platform,
-    set_limit: Callable[[int, tuple[int, int]], None] = resource.setrlimit,
-    give_up: Callable[[], None] = process_rights.give_up,
-) -> list[str]:
-    """Give up what a reader does not need and return the names of the locks.
+def lock(parent: int, steps: tuple[Step, ...] = STEPS.get(sys.platform, ANYWHERE)) -> dict[str, int]:
+    """Give up what a reader does not need and return the locks that hold, by name, with their degree.
 
-    `parent` is the pid of the governor. Raises OSError or ValueError where a lock cannot be had:
-    then there is no reader. Everything must have been imported and opened before.
+    The degree is 1, and for Landlock the version of its interface. `parent` is the pid of the governor,
+    who judges whether these locks are enough. Raises ProcessLookupError when it is gone. Everything
+    must have been imported and opened before, in a process of one thread.
     """
-    locks = []
-    if platform == "linux":
-        give_up()
-        locks += ["parent_death", "undumpable", "no_new_privs"]
-    if os.getppid() != parent:  # it died before we asked to die with it
-        raise ProcessLookupError
-    for which, most in _LIMITS:
-        if which not in _NOT_ENFORCED.get(platform, ()):
-            set_limit(which, (most, most))
-    return [*locks, "limits"]
+    held: dict[str, int] = {}
+    for name, take in steps:
+        if os.getppid() != parent:  # it may have died before we asked to die with it
+            raise ProcessLookupError
+        with contextlib.suppress(OSError, ValueError):  # not to be had here
+            held[name] = take() or 1
+    return held

@@ -109,7 +109,7 @@ async def test_it_loads_no_network_and_no_process_library(seen: dict[str, Any]) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-async def test_the_locked_child_itself_has_limits_and_no_new_privileges() -> None:
+async def test_the_locked_child_itself_has_limits_a_filter_and_no_privileges() -> None:
     class Watching:
         """Looks at the children of this process while one of them waits for the model."""
 
@@ -127,7 +127,9 @@ async def test_the_locked_child_itself_has_limits_and_no_new_privileges() -> Non
     watching = Watching()
     with pytest.raises(ReadingError, match="contract"):
         await read_message(JOB, watching)
-    assert "NoNewPrivs:\t1" in watching.status
+    status = dict(line.split(":\t", 1) for line in watching.status.splitlines())
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    assert {status[each].strip("0") for each in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {""}
     if watching.limits:
         opened = next(line for line in watching.limits.splitlines() if line.startswith("Max open files"))
         assert opened.split()[3:5] == ["0", "0"]

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from model_server import ModelServer
@@ -77,6 +78,30 @@ async def test_a_local_server_gets_what_the_settings_add(server: ModelServer) ->
     assert server.bodies[0]["temperature"] == 0
 
 
+async def test_a_server_on_a_unix_socket_is_asked_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    path = str(tmp_path / "m.sock")
+    with ModelServer(path=path) as server:
+        broker = ModelBroker(ModelSettings("local", socket=path), SystemClock())
+        assert '"summary"' in await broker.ask(ASK, lambda _call: None)
+        server.behaviour = "redirect"
+        error, _call = await drop(broker)
+        assert error.detail == "HTTP 307"
+        await broker.close()
+    assert [header["host"] for header in server.headers] == ["reader", "reader"]
+    assert server.paths == ["/v1/messages", "/v1/messages"]
+
+
+async def test_an_answer_that_takes_too_long_is_given_up(server: ModelServer) -> None:
+    server.behaviour = "slow"
+    broker = ModelBroker(ModelSettings("local", server.url, seconds=0.2), SystemClock())
+    error, _call = await drop(broker)
+    assert (error.drop, error.detail) == ("model_unavailable", "APITimeoutError")
+    await broker.close()
+
+
 async def test_one_client_stays_warm_and_closes(broker: ModelBroker) -> None:
     await broker.warm()
     client = broker._client
@@ -93,6 +118,8 @@ async def test_one_client_stays_warm_and_closes(broker: ModelBroker) -> None:
         ("error_500", "model_unavailable", "HTTP 500"),
         ("error_529", "model_unavailable", "HTTP 529"),
         ("error_401", "model_unavailable", "HTTP 401"),
+        ("error_413", "too_long", "HTTP 413"),
+        ("too_long", "too_long", "HTTP 400"),
         ("redirect", "model_unavailable", "HTTP 307"),
         ("broken_json", "model_unavailable", "JSONDecodeError"),
     ],

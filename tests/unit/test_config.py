@@ -163,3 +163,29 @@ def test_without_a_file_there_is_no_governor(tmp_path: Path) -> None:
 def test_a_message_lives_no_longer_than_peers_take_it(tmp_path: Path, value: str) -> None:
     with pytest.raises(ConfigError, match=r"limits\.expires"):
         load_settings(written(tmp_path, f"name = 'max-host'\n[limits]\nexpires = '{value}'"))
+
+
+@pytest.mark.parametrize(
+    "where", ["https://models.example", "http://127.0.0.1:11434", "unix:/run/user/1/m.sock"]
+)
+def test_a_model_may_be_anywhere(tmp_path: Path, where: str) -> None:
+    reader = load_settings(written(tmp_path, f"name = 'a'\n[reader]\nbase_url = '{where}'")).reader
+    assert (reader.base_url, reader.model_name) == (where, "")
+
+
+@pytest.mark.parametrize("where", ["unix:m.sock", "unix:", "ftp://models.example", "models.example"])
+def test_an_address_that_is_none_is_refused(tmp_path: Path, where: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        load_settings(written(tmp_path, f"name = 'a'\n[reader]\nbase_url = '{where}'"))
+
+
+def test_a_model_file_gives_the_model_its_name(tmp_path: Path) -> None:
+    file = "name = 'a'\n[reader]\nmodel_file = 'models/qwen-1.5b.gguf'\n"
+    assert load_settings(written(tmp_path, file)).reader.model_name == "qwen-1.5b"
+    assert load_settings(written(tmp_path, file + "model = 'mine'")).reader.model_name == "mine"
+
+
+def test_a_model_file_and_an_address_exclude_each_other(tmp_path: Path) -> None:
+    text = "name = 'a'\n[reader]\nmodel_file = 'm.gguf'\nbase_url = 'http://127.0.0.1:1'"
+    with pytest.raises(ConfigError, match="remove one of them"):
+        load_settings(written(tmp_path, text))
