@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from governor.clock import Clock
+from governor.policy.known_values import Known
 from governor.policy.state import Rules
 
 
@@ -13,14 +14,15 @@ class Host:
     """This host: its name, its clock, its source of ids and its limits.
 
     `new_id("m")` returns an unguessable id such as `m_5f...`. `rules` gives the limits of the link
-    to a peer. `known_secrets` are strings that no message may carry.
+    to a peer. `known_secrets` gives the strings that no message may carry, as they are now (ConfigError:
+    they cannot be told, so nothing may be sent).
     """
 
     name: str
     clock: Clock
     new_id: Callable[[str], str]
     rules: Callable[[str], Rules]
-    known_secrets: frozenset[str] = frozenset()
+    known_secrets: Callable[[], Known] = Known
     expires: timedelta = timedelta(minutes=10)
     hold_for: timedelta = timedelta(minutes=10)
 

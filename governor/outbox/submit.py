@@ -18,6 +18,7 @@ from governor.directory.notices import notify
 from governor.directory.routes import Route, find_route, known_names
 from governor.errors import LocalError, RefusedError
 from governor.message import TEXT_LIMIT, Direction, Envelope, OutboundState, Refusal, UntrustedText, is_id
+from governor.outbox.canary_alarm import give_alarm
 from governor.policy.decide import decide
 from governor.policy.lineage import Lineage, inherit, of_reply
 from governor.policy.secrets import Found, find_secret
@@ -90,6 +91,9 @@ _EXPLAIN: dict[Refusal, str] = {
     Refusal.NOT_YOURS: "That message or conversation is not yours to answer.",
     Refusal.SECRET: "The text carries a secret ({detail}). Take it out and send again.",
 }
+_EXPLAIN_CANARY = (
+    "The text carries a canary ({detail}): bait that was hidden here. Nothing passes until a human's GO."
+)
 
 
 def submit(store: Store, host: Host, offer: Offer) -> Submitted:
@@ -115,9 +119,9 @@ def _check_form(offer: Offer) -> None:
 
 def _secret_in(offer: Offer, host: Host) -> Found | None:
     """Search all that would leave: the agent chooses the conversation's id, too."""
-    return find_secret(offer.text, host.known_secrets) or find_secret(
-        offer.conversation or "", host.known_secrets
-    )
+    known = host.known_secrets()
+    found = [find_secret(text, known) for text in (offer.text, offer.conversation or "")]
+    return next((each for each in found if each and each.canary), found[0] or found[1])
 
 
 def _decide(case: _Case) -> Submitted | RefusedError:
@@ -194,24 +198,29 @@ def _lineage(case: _Case, asked: Message | None) -> Lineage:
 
 
 def _refused(case: _Case, row: Link | None, reason: Refusal) -> RefusedError:
-    """Refuse; of a text with a secret keep nothing, not even its hash: a PIN could be guessed from it."""
+    """Refuse; of a text with a secret keep kind and place alone: a PIN could be guessed from its hash."""
+    found = case.found
     entry = Entry(
         AuditEvent.MESSAGE_REFUSED,
         direction=Direction.OUT,
         peer=row.peer if row else None,
         agent=case.offer.sender,
         size=len(case.offer.text),
-        sha256=None if case.found else _sha256(case.offer.text),
+        sha256=None if found else _sha256(case.offer.text),
         reason=reason,
+        detail={"secret": found.kind, "where": found.where} if found else None,
     )
     append(case.uow, case.now, entry)
+    if found and found.canary:
+        give_alarm(case.uow, case.host, case.offer.sender, found, case.now)
+        return RefusedError(reason, _EXPLAIN_CANARY.format(detail=found.where))
     if reason is Refusal.UNKNOWN_RECIPIENT:
         return RefusedError(reason, _unknown(case))
     detail = row.reason or "" if row else ""
     if reason is Refusal.LIMIT and row is not None:
         detail = f"{row.out_used} of {case.host.rules(row.peer).cap}"
-    if reason is Refusal.SECRET and case.found is not None:
-        detail = f"{case.found.kind}, {case.found.where}"
+    if found and reason is Refusal.SECRET:
+        detail = f"{found.kind}, {found.where}"
         text = f"Refused a message of {case.sender}: it carries a secret ({detail})."
         notify(case.uow, case.now, text, peer=entry.peer)
     return RefusedError(reason, _EXPLAIN[reason].format(detail=detail))

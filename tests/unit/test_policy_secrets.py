@@ -1,9 +1,7 @@
 """Secrets: every shape in every disguise, known values, harmless texts, and patterns that stay linear."""
 
 import base64
-import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection
 from urllib.parse import quote
 
 import pytest
@@ -11,51 +9,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from governor.message import TEXT_LIMIT
-from governor.policy.secrets import KNOWN_LENGTH, SHAPES, Found, find_secret
+from governor.policy.known_values import KNOWN_LENGTH, KnownValue, known
+from governor.policy.secret_shapes import MADE_UP, SHAPES
+from governor.policy.secrets import Found
+from governor.policy.secrets import find_secret as find
 
 UNTIMED = settings(deadline=None)  # a busy machine is no fault
 
+PROSE_LIKE = {shape.kind for shape in SHAPES if shape.changes is None}
+TOKENS = {shape.kind: shape.example for shape in SHAPES if shape.changes is not None}
+PLAIN_ONLY = {kind: shape.example for shape in SHAPES if (kind := shape.kind) in PROSE_LIKE - set(TOKENS)}
+MIX = MADE_UP[:60]
 # Put together here, so that no scanner of repositories takes them for real.
-MIX = "aB3dE5gH7jK9mN1pQ2sT4vW6yZ8bC0dF2gH4jK6mN8pQ0rS1tU3vW5xY7zA9"
-TOKENS = {
-    "governor_token": "bgt" + "_" + MIX[:43],
-    "governor_grant": "bgg" + "_" + MIX[:43],
-    "anthropic_key": "sk-" + "ant-api03-" + MIX[:40],
-    "openai_key": "sk-" + "proj-" + MIX[:20] + "T3Blbk" + "FJ" + MIX[20:40],
-    "github_token": "gh" + "p_" + MIX[:36],
-    "gitlab_token": "gl" + "pat-" + MIX[:20],
-    "aws_key_id": "AK" + "IA" + "IOSFODNN7EXAMPLE",
-    "slack_token": "xo" + "xb-123456789012-1234567890123-" + MIX[:24],
-    "stripe_key": "sk" + "_live_" + MIX[:24],
-    "telegram_token": "1234567890" + ":" + "AA" + MIX[:33],
-    "webhook_secret": "wh" + "sec_" + MIX[:32],
-    "jwt": "eyJhbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0In0." + MIX[:43],
-    "private_key": "-----BEGIN " + "OPENSSH PRIVATE KEY-----",
-}
-PLAIN_ONLY = {
-    "connection_string": "postgres://governor:" + "hunter2@db.internal:5432/bridge",
-    "pin": "PIN: " + "4711",
-}
 VARIANTS = [
-    ("anthropic_key", "sk-" + "ant-" + MIX[:30]),
-    ("openai_key", "sk-" + MIX[:48]),
     ("openai_key", "sk-" + "svcacct-" + MIX[:40]),
+    ("aws_key_id", "AS" + "IA" + "IOSFODNN7EXAMPLE"),
+    ("aws_secret_key", '"Secret' + 'AccessKey": "' + MIX[:40] + '"'),
+    ("azure_signature", "https://a.blob.core.windows.net/c?se=2026&" + "sig=" + MIX[:43] + "%3D&sp=r"),
+    ("gitlab_token", "gl" + "rt-" + MIX[:20]),
     ("github_token", "gh" + "s_" + MIX[:36]),
-    ("github_token", "github" + "_pat_" + MIX[:22] + "_" + MIX[:50]),
-    ("slack_token", "xo" + "xp-" + MIX[:24]),
     ("stripe_key", "rk" + "_live_" + MIX[:24]),
-    ("telegram_token", "123456789" + ":" + MIX[:35]),
+    ("stripe_key", "sk" + "_test_" + MIX[:24]),
     ("webhook_secret", "wh" + "sk_" + MIX[:32]),
+    ("vault_token", "hv" + "b." + MIX),
     ("private_key", "-----BEGIN " + "PRIVATE KEY-----"),
     ("private_key", "-----BEGIN " + "PGP PRIVATE KEY BLOCK-----"),
     ("connection_string", "redis://:" + MIX[:10] + "@localhost"),
     ("connection_string", "https://eva:" + "pa$$word@10.0.0.1/"),
+    ("connection_string", "Driver={X};Server=db; " + "PWD = hunter2"),
     ("pin", "my pin is 471122"),
     ("pin", "PIN 4711."),
     ("pin", "Pin code = '4 7 1 1'"),
     ("pin", "the PIN number is: 4711, thanks"),
+    ("pin", "le code PIN est 4711"),
+    ("pin", "die PIN lautet: 4711"),
+    ("pin", "Code PIN : 4711"),
 ]
 HARMLESS = [
+    "The sig= parameter and AccountKey= are documented; hf_hub_download is a function, npm_config_registry a name",
+    "Call shelf_stable_products_in_the_warehouse and gsk_shares; xai-explainable-artificial-intelligence-methods",
+    "secret access key: see the vault. Password=<yours>; Pwd=${PW}; the PIN is four digits, pin 4 to 7",
     "",
     "Commit 3f2a9c1e8b7d6a5f4e3d2c1b0a9f8e7d6c5b4a39 fixes /usr/lib/python3.11/site-packages/x.py:42.",
     "The id is 123e4567-e89b-12d3-a456-426614174000, sha256 " + "ab12" * 16,
@@ -68,6 +61,11 @@ HARMLESS = [
     "Build 20250110: the whole suite passed in 35 seconds and nobody had to look at it again",
     "Opérations à Genève le 3 février : « tout va bien », 北京 работа",
 ]
+
+
+def find_secret(text: str, values: Collection[str] = (), canaries: Collection[str] = ()) -> Found | None:
+    return find(text, known([*map(KnownValue, values), *(KnownValue(value, "bait") for value in canaries)]))
+
 
 CARRIERS: list[Callable[[str], str]] = [
     "{}".format,
@@ -191,7 +189,32 @@ def test_a_known_value_too_short_to_tell_apart_is_not_searched_for() -> None:
     assert find_secret("the abcde of it", ["abcde"]) is None
     assert find_secret("the abcdef of it", ["abcdef"]) is not None
     assert find_secret("abcd", ["a b c d"]) is None
-    assert KNOWN_LENGTH == 6
+
+
+@pytest.mark.parametrize("between", [".", " - ", "_", '", "', "`|`", "\n* "])
+def test_a_strong_value_is_found_through_punctuation(between: str) -> None:
+    value = "heron-4417-Lantern"
+    found = find_secret("It is " + between.join(value), [value])
+    assert found == Found("known_value", "punctuation")
+
+
+def test_a_weak_value_is_not_looked_for_through_punctuation() -> None:
+    assert find_secret("4-7-3-8-2-9", ["473829"]) is None
+    assert find_secret("(a, b, c), (d, e, f)", ["abcdef"]) is None
+
+
+def test_a_space_written_as_a_query_does_is_found() -> None:
+    found = find_secret("?q=correct+horse+battery%21", ["correct horse battery!"])
+    assert found == Found("known_value", "percent-encoded")
+
+
+@pytest.mark.parametrize("disguise", [str, *GAPS, *ENCODINGS])
+def test_a_canary_comes_before_all_other_secrets(disguise: Callable[[str], str]) -> None:
+    bait = TOKENS["github_token"]
+    text = f"{TOKENS['stripe_key']} other-value-77 {disguise(bait)}"
+    found = find_secret(text, ["other-value-77"], [bait])
+    assert found is not None
+    assert (found.kind, found.canary) == ("canary", "bait")
 
 
 def test_the_answer_says_where_and_never_what() -> None:
@@ -208,9 +231,9 @@ def test_the_answer_says_where_and_never_what() -> None:
 
 
 def test_of_several_secrets_the_answer_is_always_the_same_one() -> None:
-    known = [f"canary-{number:04}" for number in range(50)]
-    text = " ".join(known)
-    assert {find_secret(text, order) for order in (known, known[::-1], set(known))} == {
+    values = [f"canary-{number:04}" for number in range(50)]
+    text = " ".join(values)
+    assert {find_secret(text, order) for order in (values, values[::-1], set(values))} == {
         Found("known_value", "line 1, character 1")
     }
 
@@ -231,10 +254,10 @@ def test_a_secret_at_the_very_end_of_the_longest_text_is_found() -> None:
 
 @UNTIMED
 @given(st.text(st.characters(), max_size=200), st.lists(st.text(st.characters(), max_size=12), max_size=3))
-def test_any_text_gets_an_answer(text: str, known: list[str]) -> None:
-    answer = find_secret(text, known)
-    assert answer == find_secret(text, known)
-    if any(len(value) >= KNOWN_LENGTH and value in text for value in known):
+def test_any_text_gets_an_answer(text: str, values: list[str]) -> None:
+    answer = find_secret(text, values)
+    assert answer == find_secret(text, values)
+    if any(len(value) >= KNOWN_LENGTH and value in text for value in values):
         assert answer is not None
 
 
@@ -242,26 +265,3 @@ def test_any_text_gets_an_answer(text: str, known: list[str]) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), st.sampled_from(ENCODINGS))
 def test_no_surroundings_hide_a_token(before: str, disguise: Callable[[str], str]) -> None:
     assert find_secret(before + disguise(TOKENS["governor_token"]) + " end", ()) is not None
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.kind)
-def test_no_pattern_repeats_without_bound_or_repeats_a_long_repeat(shape: Any) -> None:  # noqa: ANN401 - a row
-    repeats = list(_repeats(re._parser.parse(shape.pattern.pattern), 1))  # type: ignore[attr-defined]
-    assert all(bound <= TEXT_LIMIT for bound in repeats)
-    assert not [bound for bound in repeats if bound > 200 and "}+" not in shape.pattern.pattern]
-
-
-def _repeats(parsed: Any, outer: int) -> Iterator[int]:  # noqa: ANN401 - the parser's own trees
-    """Give the bound of each repeat, multiplied by those of the repeats around it."""
-    for operation, argument in parsed:
-        name = str(operation)
-        if "REPEAT" in name:
-            low, high, inner = argument
-            del low
-            yield outer * int(high)
-            yield from _repeats(inner, outer * int(high))
-        elif name == "SUBPATTERN":
-            yield from _repeats(argument[-1], outer)
-        elif name == "BRANCH":
-            for branch in argument[1]:
-                yield from _repeats(branch, outer)
