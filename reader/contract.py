@@ -2,7 +2,7 @@
 
 Lines of JSON, one object each, pure ASCII, bounded. In this order:
 
-    child  -> governor   locked   the child has given up what it can; only now it gets the message
+    child  -> governor   locked   what the child has given up; only if that is enough it gets the message
     governor -> child    job      text, mode, nonce, limits
     child  -> governor   ask      the user turn for the model; once, in `rewrite` mode only
     governor -> child    answer   the model's text
@@ -11,14 +11,15 @@ Lines of JSON, one object each, pure ASCII, bounded. In this order:
 The governor treats every line as written by the sender of the message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from reader.characters import HIDING_CLASSES, is_plain
+from reader.characters import is_plain
 from reader.errors import DroppedError
 from reader.grammar import MORE, TYPES, fits
 from reader.prompt import EXAMPLES, SCHEMA, SYSTEM
+from reader.signals import SIGNALS
 from reader.strict_json import line, read_object
 from reader.urls import is_shown_safely
 
@@ -74,9 +75,6 @@ class Kind(StrEnum):
     ORDER_TO_READER = "order_to_reader"
     UNREAD = "unread"
 
-
-SIGNALS: tuple[str, ...] = (*HIDING_CLASSES, "ansi", "html_comment", "chat_token")
-"""What normalisation counts when it takes it out or breaks it."""
 
 DROPS: dict[str, str] = {
     # what came in
@@ -176,9 +174,9 @@ def model_request(ask: str) -> dict[str, Any]:
     }
 
 
-def locked_line(by: Sequence[str]) -> bytes:
-    """Say that the child is locked, and by what."""
-    return line({"type": "locked", "by": list(by)})
+def locked_line(by: Mapping[str, int]) -> bytes:
+    """Say by which locks the child is held, each with its degree (`reader.sandbox.lock`)."""
+    return line({"type": "locked", "by": dict(by)})
 
 
 def job_line(job: Job) -> bytes:
@@ -203,12 +201,12 @@ def verdict_line(verdict: Rewrite | Drop, nonce: str) -> bytes:
     return line({"type": "verdict", "nonce": nonce, **verdict._asdict()})
 
 
-def parse_locked(raw: bytes) -> tuple[str, ...] | None:
-    """Return by what the child is locked, or None."""
-    found = read_object(raw)
-    if found is None or found.keys() != {"type", "by"} or found["type"] != "locked":
-        return None
-    return _strings(found["by"])
+def parse_locked(raw: bytes) -> dict[str, int] | None:
+    """Return the locks that hold the child, by name with their degree, or None."""
+    match read_object(raw):
+        case {"type": "locked", "by": dict(by), **rest} if not rest and len(by) <= ITEMS_LIMIT:
+            return by if all(type(degree) is int for degree in by.values()) else None
+    return None
 
 
 def parse_job(raw: bytes) -> Job:

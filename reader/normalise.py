@@ -3,13 +3,17 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
-from reader.characters import hiding_class
-from reader.contract import READ_LIMIT, SIGNALS, TEXT_LIMIT
+from reader.characters import HIDING_CLASSES, hiding_class
+from reader.contract import READ_LIMIT, TEXT_LIMIT
 from reader.errors import DroppedError
+from reader.signals import SIGNALS
 
 _LINE_ENDS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 _ANSI = re.compile(
     r"\x1b\[[0-?]{0,32}+[ -/]{0,8}+[@-~]"  # CSI: colours, cursor
@@ -18,12 +22,15 @@ _ANSI = re.compile(
     r"|\x9b[0-?]{0,32}+[ -/]{0,8}+[@-~]"
 )
 
+TURNS = (
+    "system|user|assistant|human|developer|start_of_turn|end_of_turn|start_header_id|end_header_id|bos|eos|s|pad|unk"
+    "|think|thinking|tool_calls?|tool_response|tool_result|function_calls?|invoke|antml:[a-z_]{1,30}"
+)
 CHAT_TOKEN = re.compile(
     r"<\|[^|<>\n]{1,60}+\|>"  # <|im_start|>, <|eot_id|> and all of that family
     r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
     r"|<</?SYS>>"
-    r"|</?(?:system|user|assistant|human|developer|start_of_turn|end_of_turn|start_header_id|end_header_id|bos|eos|s|pad|unk|think|thinking"
-    r"|tool_call|tool_calls|tool_response|tool_result|function_call|function_calls|invoke|antml:[a-z_]{1,30})>",
+    rf"|</?(?:{TURNS})>",
     re.IGNORECASE,
 )
 """Control tokens of chat templates. Some servers read them inside content and start a turn there."""
@@ -39,43 +46,87 @@ class Source(NamedTuple):
 def normalise(text: str) -> Source:
     """Return the visible text in NFKC, without hiding characters, terminal sequences and comments.
 
-    Raises DroppedError (`too_long`, `not_text`, `empty`). Order matters: what a later step looks for
-    must not be put together by an earlier one, so each step removes before the next one reads.
+    Raises DroppedError (`too_long`, `not_text`, `empty`): one of `STEPS` after the other.
     """
-    if len(text) > TEXT_LIMIT:
-        raise DroppedError("too_long")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise DroppedError("not_text")
     counts: Counter[str] = Counter()
-    text, counts["ansi"] = _ANSI.subn("", text)
-    text = _LINE_ENDS.sub("\n", text)
-    # twice: NFKC makes hiding characters from visible-looking ones (U+FFA0), and hides none
-    text = _without_hiding(text, counts)
-    text = _without_hiding(unicodedata.normalize("NFKC", text), counts)
-    text, counts["html_comment"] = _without_comments(text)
-    text, counts["chat_token"] = CHAT_TOKEN.subn(lambda token: f"{token[0][0]} {token[0][1:]}", text)
-    text = text.strip()
-    if len(text) > READ_LIMIT:
-        raise DroppedError("too_long")
-    if not text:
-        raise DroppedError("empty")
+    for step in STEPS:
+        text = step.run(text, counts)
     return Source(text, tuple((name, counts[name]) for name in SIGNALS if counts[name]))
 
 
+def _bounded(text: str, _counts: Counter[str]) -> str:
+    if len(text) > TEXT_LIMIT:
+        raise DroppedError("too_long")
+    return text
+
+
+def _unicode(text: str, _counts: Counter[str]) -> str:
+    if _SURROGATE.search(text):
+        raise DroppedError("not_text")
+    return text
+
+
+def _without_ansi(text: str, counts: Counter[str]) -> str:
+    text, counts["ansi"] = _ANSI.subn("", text)
+    return text
+
+
+def _line_ends(text: str, _counts: Counter[str]) -> str:
+    return _LINE_ENDS.sub("\n", text)
+
+
 def _without_hiding(text: str, counts: Counter[str]) -> str:
-    kept = []
-    for character in text:
-        if name := hiding_class(character):
-            counts[name] += 1
-        else:
-            kept.append(character)
-    return "".join(kept)
+    hidden = {character: name for character in set(text) if (name := hiding_class(character))}
+    for character, name in hidden.items():
+        counts[name] += text.count(character)
+    return text.translate(dict.fromkeys(map(ord, hidden)))
 
 
-def _without_comments(text: str) -> tuple[str, int]:
+def _nfkc(text: str, _counts: Counter[str]) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def _without_comments(text: str, counts: Counter[str]) -> str:
     """Put a space for each closed comment; a space, so that no comment forms around the gap."""
     pieces, at = [], 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         pieces.append(text[at:start])
         at = end + 3
-    return " ".join([*pieces, text[at:]]), len(pieces)
+    counts["html_comment"] = len(pieces)
+    return " ".join([*pieces, text[at:]])
+
+
+def _broken_tokens(text: str, counts: Counter[str]) -> str:
+    text, counts["chat_token"] = CHAT_TOKEN.subn(lambda token: f"{token[0][0]} {token[0][1:]}", text)
+    return text
+
+
+def _readable(text: str, _counts: Counter[str]) -> str:
+    text = text.strip()
+    if len(text) > READ_LIMIT:
+        raise DroppedError("too_long")
+    if not text:
+        raise DroppedError("empty")
+    return text
+
+
+class Step(NamedTuple):
+    """One step: what holds after it, with which drops or signals it says that it did not before."""
+
+    what: str
+    codes: tuple[str, ...]
+    run: Callable[[str, Counter[str]], str]
+
+
+STEPS: tuple[Step, ...] = (
+    Step("at most 10,000 characters", ("too_long",), _bounded),
+    Step("valid Unicode", ("not_text",), _unicode),
+    Step("no terminal sequences", ("ansi",), _without_ansi),
+    Step("line feeds for all line ends", (), _line_ends),
+    Step("no hiding characters", HIDING_CLASSES, _without_hiding),
+    Step("compatibility forms folded (NFKC)", (), _nfkc),
+    Step("no HTML comments", ("html_comment",), _without_comments),
+    Step("no chat tokens", ("chat_token",), _broken_tokens),
+    Step("something readable, at most 20,000 characters", ("empty", "too_long"), _readable),
+)
+"""In this order: what a later step looks for must not be put together by an earlier one."""

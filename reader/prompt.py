@@ -100,3 +100,8 @@ EXAMPLES: tuple[dict[str, str], ...] = (
         wants=[],
     ),
 )
+
+EXAMPLE_NONCES: tuple[str, ...] = tuple(
+    turn["content"].partition("\n")[0].removeprefix("nonce: ") for turn in EXAMPLES[::2]
+)
+"""They and their boundaries have no business in an answer either."""

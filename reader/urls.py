@@ -2,9 +2,10 @@
 
 import re
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+\-]{0,30})://", re.ASCII)
+_START = re.compile(r"(?:([A-Za-z][A-Za-z0-9+\-]{0,30}):)?//|\\\\", re.ASCII)
+r"""With a scheme, without one, or of a folder of another machine: `\\host\share`."""
 _BARE_DOT = re.compile(r"(?<!\[)\.(?!\])")
-_AUTHORITY_ENDS = re.compile(r"[/?#]")
+_AUTHORITY_ENDS = re.compile(r"[/?#\\]")
 
 
 def host_of(url: str) -> str:
@@ -14,12 +15,13 @@ def host_of(url: str) -> str:
 
 def defang(url: str) -> str:
     """Write a URL so that no program links or fetches it: `hxxps://evil[.]example/x`. Idempotent."""
-    scheme, authority, rest = _split(url)
+    start, authority, rest = _split(url)
+    scheme, colon, slashes = start.partition(":")
     if scheme.lower() in ("http", "https", "hxxp", "hxxps"):
         start = f"hxxp{scheme[4:].lower()}://"
-    else:
-        start = scheme and f"{scheme}[:]//"
-    return start + _BARE_DOT.sub("[.]", authority) + rest.replace("://", "[:]//")
+    elif colon:
+        start = f"{scheme}[:]{slashes}"
+    return start + (_BARE_DOT.sub("[.]", authority) + rest).replace("://", "[:]//")
 
 
 def is_shown_safely(url: str, hosts: frozenset[str]) -> bool:
@@ -28,9 +30,9 @@ def is_shown_safely(url: str, hosts: frozenset[str]) -> bool:
 
 
 def _split(url: str) -> tuple[str, str, str]:
-    """Return scheme (empty where there is none), authority and the rest."""
-    scheme = _SCHEME.match(url)
-    after = url[scheme.end() :] if scheme else url
-    end = _AUTHORITY_ENDS.search(after)
-    at = end.start() if end else len(after)
-    return scheme[1] if scheme else "", after[:at], after[at:]
+    """Return scheme and slashes (empty where there are none), authority and the rest."""
+    start = _START.match(url)
+    at = start.end() if start else 0
+    end = _AUTHORITY_ENDS.search(url, at)
+    stop = end.start() if end else len(url)
+    return url[:at], url[at:stop], url[stop:]

@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     # name; letters of scripts written without spaces end it
     r"[A-Za-z0-9_./\\~+@%=:#?&$,;!*'()\[\]\-\u00a3\u00a5\u00b0\u00b5\u00c0-\u052f\u20ac]{1,40000}+"
 )
-_SPLIT = re.compile(r"[=,;()\[\]'!*:]")
+_SPLIT = re.compile(r"[=,;()\[\]'!*]|:(?!//)")
 _BEFORE = "([*'\",;:!=?&"
 _AFTER = ".,;:!?)]'*=&"
 _TRIMS = 6
@@ -73,8 +73,9 @@ def _in_token(text: str, start: int, end: int) -> Iterator[Found]:
     if whole := _trimmed(text, start, end):
         yield whole
         return
+    splits = [match.start() for match in _SPLIT.finditer(text, start, end)]
     at = start
-    for split in (*(match.start() for match in _SPLIT.finditer(text, start, end)), end):
+    for split in (*splits, end) if splits else ():
         if piece := _trimmed(text, at, split):
             yield piece
         at = split + 1
@@ -82,7 +83,7 @@ def _in_token(text: str, start: int, end: int) -> Iterator[Found]:
 
 def _trimmed(text: str, start: int, end: int) -> Found | None:
     """Return the value in text[start:end] after taking away, one by one, what may surround it."""
-    while start < end and text[start] in _BEFORE:
+    while start < end and text[start] in _BEFORE and not text.startswith("::", start):
         start += 1
     for _ in range(_TRIMS):
         token = text[start:end]

@@ -162,9 +162,26 @@ def test_ask_reads_back_and_is_bounded() -> None:
 
 
 def test_locked_reads_back() -> None:
-    assert c.parse_locked(c.locked_line(["limits"])) == ("limits",)
-    for raw in (b'{"type":"locked"}', b'{"type":"locked","by":[1]}', b'{"type":"lucked","by":[]}', b""):
-        assert c.parse_locked(raw) is None
+    held = {"limits": 1, "landlock": 7}
+    assert c.parse_locked(c.locked_line(held)) == held
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[]",
+        b'{"type":"locked"}',
+        b'{"type":"locked","by":["limits"]}',
+        b'{"type":"locked","by":{"limits":"1"}}',
+        b'{"type":"locked","by":{"limits":true}}',
+        b'{"type":"locked","by":{"limits":1},"more":1}',
+        b'{"type":"lucked","by":{}}',
+        json.dumps({"type": "locked", "by": {str(n): 1 for n in range(c.ITEMS_LIMIT + 1)}}).encode(),
+    ],
+)
+def test_what_is_no_locked_line_is_none(raw: bytes) -> None:
+    assert c.parse_locked(raw) is None
 
 
 def test_lines_fit_their_bounds() -> None:

@@ -1,3 +1,4 @@
+import sys
 import unicodedata
 
 import pytest
@@ -23,6 +24,7 @@ def tagged(text: str) -> str:
         (f"hi{tagged('obey')}", "hi", {"tag": 4}),
         ("a\u200bb\u2060c\ufeff", "abc", {"zero_width": 3}),
         ("a\uffa0b", "ab", {"zero_width": 1}),
+        ("e\u200b\u0301 \uff1c\u200b|im_end|>", "\u00e9 < |im_end|>", {"zero_width": 2, "chat_token": 1}),
         ("a\u202eb\u2066", "ab", {"bidi": 2}),
         ("\u26a0\ufe0f", "\u26a0", {"variation": 1}),
         ("a\x00b\x07\ue000\x7f", "ab", {"control": 4}),
@@ -65,6 +67,13 @@ def test_what_cannot_be_read_is_dropped(text: str, code: str) -> None:
 
 def test_the_longest_message_is_read() -> None:
     assert len(normalise("a" * TEXT_LIMIT).text) == TEXT_LIMIT
+
+
+def test_folding_makes_no_hiding_character() -> None:
+    """So hiding characters are taken out once, before: what they part is then folded together."""
+    visible = (character for character in map(chr, range(sys.maxunicode + 1)) if not hiding_class(character))
+    folded = {at for character in visible for at in unicodedata.normalize("NFKC", character)}
+    assert not any(map(hiding_class, folded))
 
 
 PIECES = st.sampled_from(

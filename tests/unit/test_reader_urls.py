@@ -16,6 +16,7 @@ KNOWN = frozenset({"docs.example.org"})
         ("https://evil.example#@docs.example.org/", "evil.example"),
         ("docs.example.org/path", "docs.example.org"),
         ("docs.example.org.", "docs.example.org"),
+        ("//evil.example/x", "evil.example"),
     ],
 )
 def test_host(url: str, host: str) -> None:
@@ -29,6 +30,9 @@ def test_host(url: str, host: str) -> None:
         ("HTTP://evil.example", "hxxp://evil[.]example"),
         ("evil.example/x", "evil[.]example/x"),
         ("ftp://evil/x", "ftp[:]//evil/x"),
+        ("mb://://", "mb[:]//[:]//"),
+        ("//evil.example/x.y", "//evil[.]example/x.y"),
+        ("\\\\evil.example\\a.b", "\\\\evil[.]example\\a.b"),
         ("http://localhost:1/", "hxxp://localhost:1/"),
         ("https://me@evil.example?q=1.2", "hxxps://me@evil[.]example?q=1.2"),
         ("https://a.example/?u=https://b.example", "hxxps://a[.]example/?u=https[:]//b.example"),

@@ -24,8 +24,9 @@ def texts(text: str) -> list[str]:
         ("`src/a.py`, (b.py); 'c.py'! **d.py**", ["src/a.py", "b.py", "c.py", "d.py"]),
         ("run(src/a.py, --force=/etc/hosts)", ["src/a.py", "--force", "/etc/hosts"]),
         ("请看src/a.py文件。", ["src/a.py"]),
-        ("größe_max naïve_x", []),  # not half of a name
+        ("größe_max naïve_x", ["größe_max", "naïve_x"]),
         ("see https://a.example/x_(y).", ["https://a.example/x_(y"]),
+        ("[x](https://a.example)](https://b.example/c)", ["https://a.example", "https://b.example/c"]),
         ("anthropic==2.14.0", ["2.14.0"]),
         ("PR #482 (5 MB), 30 November 2026", ["PR #482", "5 MB", "30 November 2026"]),
         ("v2.4.1... and 12!!!", ["v2.4.1", "12"]),

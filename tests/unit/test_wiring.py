@@ -14,13 +14,16 @@ from governor.bell import Bell
 from governor.clock import SystemClock
 from governor.config import Settings, settings_file
 from governor.errors import ConfigError
+from governor.inbound.model_broker import ModelSettings
 from governor.message import LinkDirection
+from governor.policy.known_values import Known
 from governor.supervision.seeing import CHAT_ID, GROUP
 from governor.wiring import (
     Home,
     broker_of,
     database_path,
     home_of,
+    keeper_of,
     known_secrets,
     limits_of,
     model_key,
@@ -74,6 +77,43 @@ def test_a_link_may_have_a_direction_of_its_own() -> None:
         )
 
 
+def test_a_model_file_is_served_on_a_socket_of_the_home(
+    home: Callable[..., Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-hosted-one")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "stand_in")
+    (tmp_path / "m.gguf").write_bytes(b"GGUF and so on")
+    made = home(reader={"model_file": "m.gguf"})
+    broker, keeper = broker_of(made), keeper_of(made, Bell())
+    assert broker is not None
+    assert keeper is not None
+    assert broker._settings == ModelSettings(
+        "m", socket=str(tmp_path / "model.sock"), extra_body={"temperature": 0}
+    )
+    assert str(tmp_path / "m.gguf") in keeper._command
+    assert str(tmp_path / "model.sock") in keeper._command
+    assert reader_rules(made).mode("eva-host") is Mode.REWRITE
+    assert reader_rules(made).parallel == 1
+    assert limits_of(made)["rewrite"] == 1
+
+
+def test_a_server_on_a_socket_is_asked_there_and_kept_by_nobody(home: Callable[..., Home]) -> None:
+    made = home(reader={"model": "mine", "base_url": "unix:/run/m.sock", "deadline": "90s"})
+    broker = broker_of(made)
+    assert broker is not None
+    assert broker._settings.socket == "/run/m.sock"
+    assert (broker._settings.seconds, broker._settings.extra_body) == (90, {"temperature": 0})
+    assert keeper_of(made, Bell()) is None
+
+
+def test_a_model_file_that_cannot_be_served_is_a_clear_error(
+    home: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "stand_in")
+    with pytest.raises(ConfigError, match=r"/nowhere\.gguf cannot be read.*governor model fetch"):
+        keeper_of(home(reader={"model_file": "/nowhere.gguf"}), Bell())
+
+
 def test_without_a_model_every_link_reads_values(home: Callable[..., Home]) -> None:
     plain = home(links={"eva-host": {"reader": "rewrite"}})
     assert reader_rules(plain).mode("eva-host") is Mode.VALUES
@@ -91,33 +131,72 @@ def test_with_a_model_a_link_may_have_a_mode_of_its_own(home: Callable[..., Home
 def test_the_secrets_of_this_host_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = tmp_path / "keys"
     keys.mkdir()
-    (keys / "a.sign").write_text("whsk_seed\n")
-    (keys / "operator.totp").write_text("BASE32\n")
-    (keys / "a.pem").write_text("a PEM file is recognised by its form\n")
-    (tmp_path / "pin").write_text("4711\n")
+    (keys / "operator.totp").write_text("JBSWY3DPEHPK3PXP\n")
+    (tmp_path / "own").write_text("crane-8812-lantern\n")
     (tmp_path / "token").write_text(TOKEN)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-from-the-environment")
+    (tmp_path / "model").write_text("a-key-of-the-model-77\n")
+    monkeypatch.setenv("VAULT_PASSWORD", "xK9-mQ2-pL7")
     settings = Settings(
-        reader={"model": "m"},
+        reader={"model": "m", "key_file": str(tmp_path / "model")},
         supervision={"telegram": {"chat_id": -5, "token_file": str(tmp_path / "token")}},
-        secrets={"canaries": ["bait", ""], "files": [str(tmp_path / "pin")]},
+        secrets={
+            "canaries": ["heron-4417-lantern"],
+            "files": [str(tmp_path / "own")],
+            "environment": ["VAULT_PASSWORD"],
+        },
     )
-    assert known_secrets(settings, tmp_path) == {
-        "whsk_seed",
-        "BASE32",
-        "bait",
-        "4711",
+    found = known_secrets(settings, tmp_path)()
+    assert {needle.text for needle in found.canaries if not needle.bare} == {"heron-4417-lantern"}
+    assert {needle.text for needle in found.others if not needle.bare} == {
+        "JBSWY3DPEHPK3PXP",
+        "crane-8812-lantern",
         TOKEN,
-        "sk-from-the-environment",
+        "a-key-of-the-model-77",
+        "xK9-mQ2-pL7",
     }
-    assert known_secrets(Settings(), tmp_path / "nowhere") == {"sk-from-the-environment"}
+    assert known_secrets(Settings(), tmp_path / "nowhere")() == Known()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-from-the-environment-5")
+    assert known_secrets(Settings(), tmp_path / "nowhere")().others
 
 
 @pytest.mark.parametrize("spoil", [Path.mkdir, lambda path: path.write_bytes(b"\xff")])
 def test_a_secret_that_cannot_be_read_is_named(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
     spoil(tmp_path / "pin")
+    secrets = known_secrets(Settings(secrets={"files": [str(tmp_path / "pin")]}), tmp_path)
     with pytest.raises(ConfigError, match="pin, named in the settings, cannot be read"):
-        known_secrets(Settings(secrets={"files": [str(tmp_path / "pin")]}), tmp_path)
+        secrets()
+
+
+@pytest.mark.parametrize("value", ["", "4711", "production", "aaaaaaaaaaaaaaaaaaaa"])
+@pytest.mark.parametrize(
+    ("listed", "what"),
+    [
+        (lambda value, _path: {"canaries": [value]}, "One of \\[secrets\\] canaries"),
+        (lambda _value, path: {"files": [str(path)]}, "listed in \\[secrets\\] files,"),
+        (lambda _value, _path: {"environment": ["LISTED"]}, "LISTED, listed in \\[secrets\\] environment,"),
+    ],
+)
+def test_a_listed_value_that_harmless_texts_hold_is_refused_and_not_repeated(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    listed: Callable[[str, Path], dict[str, list[str]]],
+    what: str,
+) -> None:
+    path = tmp_path / "listed"
+    path.write_text(value)
+    monkeypatch.setenv("LISTED", value)
+    with pytest.raises(ConfigError, match=what + " is no secret that can be searched for") as error:
+        known_secrets(Settings(secrets=listed(value, path)), tmp_path)()
+    assert value == "" or value not in error.value.message
+
+
+def test_a_listed_variable_that_is_not_set_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LISTED", raising=False)
+    with pytest.raises(ConfigError, match=r"LISTED, listed .* is not set for the governor. Set it, or take"):
+        known_secrets(Settings(secrets={"environment": ["LISTED"]}), tmp_path)()
 
 
 class _Keychain(KeyringBackend):
@@ -169,7 +248,7 @@ def test_every_limit_grows_as_it_is_loosened(home: Callable[..., Home]) -> None:
         links={"eva-host": {"direction": "out", "reader": "values"}},
     )
     loose = home(
-        reader={"model": "m", "copy_limit": 30, "url_hosts": ["example.org"]},
+        reader={"model": "m", "copy_limit": 30, "url_hosts": ["example.org"], "sandbox": "best"},
         tls="proxy",
         loopback_peers=True,
         links={"eva-host": {}},
