@@ -87,6 +87,7 @@ class PauseReason(StrEnum):
     UNSEEN = "unseen"  # the mirror could not be posted, or Telegram not polled
     SETTINGS_LOOSENED = "settings_loosened"
     STOP_FILE = "stop_file"  # a file named STOP lies in the home
+    CANARY_TOUCHED = "canary_touched"  # an agent of ours offered planted bait to a peer
 
 
 class Refusal(StrEnum):

@@ -43,6 +43,10 @@ class AuditEvent(StrEnum):
     PEER_KEY_CHANGED = "peer_key_changed"
     KEY_ROTATED = "key_rotated"
 
+    CANARY_PLANTED = "canary_planted"
+    CANARY_REMOVED = "canary_removed"
+    CANARY_TOUCHED = "canary_touched"
+
     OPERATOR_ENROLLED = "operator_enrolled"
     CODE_REFUSED = "code_refused"
     CODE_LOCKED = "code_locked"

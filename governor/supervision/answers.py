@@ -47,6 +47,7 @@ _PAUSES: dict[PauseReason, str] = {
     PauseReason.UNSEEN: "the exchanges could not be shown here",
     PauseReason.SETTINGS_LOOSENED: "a limit was loosened in the settings",
     PauseReason.STOP_FILE: "a file named STOP lies in the governor's home",
+    PauseReason.CANARY_TOUCHED: "an agent of this host gave a canary away; look at it before GO",
 }
 
 _GO_REFUSALS: dict[str, str] = {
