@@ -29,7 +29,7 @@ EXAMPLES = {
     "email": "max@example.com",
     "uuid": "123e4567-e89b-12d3-a456-426614174000",
     "ip": "2001:db8::1",
-    "test": "tests/x.py::test_y",
+    "test": "x_test.py::test_y",
     "location": "file.py:88",
     "version": "1.2.3-rc.1+build.5",
     "hash": "a1b2c3d4e5",

@@ -204,6 +204,7 @@ PROSE = [
     "größer",
     "this.click",
     "fini.Il",
+    "a1" * 35,  # hexadecimal, of the length of no hash
     "//brought",
     "//V1.9.3",
     "https://a.example](https://b.example",
