@@ -329,4 +329,4 @@ def test_none_of_this_was_news(pair: RealPair, proxied: RealSide) -> None:
     for side in (pair.max, proxied):
         assert side.alive()
         events = set(re.findall(r'"event": "([^"]+)"', side.log))
-        assert events == {"running"}, side.log
+        assert events == {"reader_tried", "running"}, side.log

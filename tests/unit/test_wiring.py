@@ -245,6 +245,7 @@ def test_every_limit_grows_as_it_is_loosened(home: Callable[..., Home]) -> None:
         limits={"messages": 5, "watch_for": "1m", "text": 10, "expires": "1m", "hold_for": "1m"},
         reader={"copy_limit": 3, "mode": "values"},
         supervision={"telegram": {**telegram, "token": TOKEN}},
+        secrets={"files": ["~/.ssh/id_ed25519"]},
         links={"eva-host": {"direction": "out", "reader": "values"}},
     )
     loose = home(
