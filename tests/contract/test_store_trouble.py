@@ -259,6 +259,8 @@ def test_a_missing_folder_is_said(tmp_path: Path) -> None:
 
 def open_as_nobody(path: Path, connection: Connection) -> None:
     """Open as a user who owns file and folder; root, who may do anything, becomes one first."""
+    with tempfile.TemporaryDirectory() as folder:
+        Store(Path(folder) / "governor.db").close()  # loads what that user may not be able to read
     os.chdir(path.parent)
     if os.getuid() == 0:
         for file in (path.parent, path):
